@@ -1,0 +1,31 @@
+"""`colibri serve` goes straight to the server; anything else loads the CLI."""
+
+import sys
+
+
+def main() -> None:
+    """The console script."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["serve"] and (options := _options(arguments[1:])) is not None:
+        from colibri.server import main as serve  # only what serving needs
+
+        sys.exit(serve(**options))
+    from colibri.cli import main as command  # never loaded by serve
+
+    sys.exit(command(arguments))
+
+
+def _options(arguments: list[str]) -> dict[str, str] | None:
+    """The options of `serve`; None for those that the CLI must explain."""
+    match arguments:
+        case []:
+            return {}
+        case ["--project", project]:
+            return {"project": project}
+        case [option] if option.startswith("--project="):
+            return {"project": option.removeprefix("--project=")}
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""The environment, read once into a frozen Config; nothing else reads os.environ.
+
+| variable | default | meaning |
+|---|---|---|
+| COLIBRI_MODE | FULL | FULL, READONLY, TEST or MINIMAL |
+| COLIBRI_DB_PATH | data/colibri.db (TEST: data/colibri-test.db) | the database file |
+| COLIBRI_SKILLS_ROOT | .agents/skills | the folder of skills |
+| COLIBRI_STARTUP_TIMEOUT_MS | 30000 | bounds connecting, and the wait for the lock file |
+| COLIBRI_LOG_LEVEL | info | error, warn, info or debug |
+| COLIBRI_SEED | 0 | what TEST derives its ids and nonces from |
+| COLIBRI_HEALTH_INTERVAL_MS | 30000 | time between two health checks |
+| COLIBRI_HEALTH_MAX_RSS_MB | 512 | memory above this is an overload |
+| COLIBRI_HEALTH_MAX_LAG_MS | 5000 | a lane slower than this is an overload |
+| COLIBRI_HEALTH_MAX_QUEUE | 768 | more waiting calls than this are an overload |
+
+Paths are relative to the project directory: --project, else CLAUDE_PROJECT_DIR, else the working
+directory. An empty value counts as unset.
+"""
+
+import os
+
+from colibri.core.errors import ConfigError
+from colibri.core.frozen import Frozen
+from colibri.core.modes import Mode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOG_LEVELS = ("error", "warn", "info", "debug")
+_MAX_INT = 2**31 - 1
+
+# variable -> (smallest value, default)
+_INTEGERS = {
+    "COLIBRI_STARTUP_TIMEOUT_MS": (1, 30_000),
+    "COLIBRI_SEED": (0, 0),
+    "COLIBRI_HEALTH_INTERVAL_MS": (10, 30_000),
+    "COLIBRI_HEALTH_MAX_RSS_MB": (1, 512),
+    "COLIBRI_HEALTH_MAX_LAG_MS": (1, 5_000),
+    "COLIBRI_HEALTH_MAX_QUEUE": (1, 768),
+}
+KNOWN = (
+    "COLIBRI_MODE",
+    "COLIBRI_DB_PATH",
+    "COLIBRI_SKILLS_ROOT",
+    "COLIBRI_LOG_LEVEL",
+    *_INTEGERS,
+)
+
+
+class Config(Frozen):
+    """Everything the environment decides; paths are absolute."""
+
+    __slots__ = (
+        "db_path",
+        "health_interval_ms",
+        "health_max_lag_ms",
+        "health_max_queue",
+        "health_max_rss_mb",
+        "log_level",
+        "mode",
+        "project",
+        "seed",
+        "skills_root",
+        "startup_timeout_ms",
+    )
+    mode: Mode
+    project: str
+    db_path: str
+    skills_root: str
+    startup_timeout_ms: int
+    log_level: str
+    seed: int
+    health_interval_ms: int
+    health_max_rss_mb: int
+    health_max_lag_ms: int
+    health_max_queue: int
+
+
+def load(project: str | None = None, environ: "Mapping[str, str] | None" = None) -> Config:
+    """Read the environment, or raise a ConfigError that names every problem at once."""
+    env = {k: v for k, v in (os.environ if environ is None else environ).items() if v != ""}
+    problems = _strangers(env)
+    mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
+    level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
+    numbers = {name: _integer(env, name, problems) for name in _INTEGERS}
+    root = os.path.abspath(project or env.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    if not os.path.isdir(root):
+        problems.append(f"the project directory {root} does not exist: create it or name another")
+    if problems:
+        raise ConfigError(problems)
+    database = "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db"
+    return Config(
+        mode=Mode(mode),
+        project=root,
+        db_path=os.path.join(root, env.get("COLIBRI_DB_PATH", database)),
+        skills_root=os.path.join(root, env.get("COLIBRI_SKILLS_ROOT", ".agents/skills")),
+        log_level=level,
+        startup_timeout_ms=numbers["COLIBRI_STARTUP_TIMEOUT_MS"],
+        seed=numbers["COLIBRI_SEED"],
+        health_interval_ms=numbers["COLIBRI_HEALTH_INTERVAL_MS"],
+        health_max_rss_mb=numbers["COLIBRI_HEALTH_MAX_RSS_MB"],
+        health_max_lag_ms=numbers["COLIBRI_HEALTH_MAX_LAG_MS"],
+        health_max_queue=numbers["COLIBRI_HEALTH_MAX_QUEUE"],
+    )
+
+
+def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
+    """The mode alone, with the same refusals: for a server made without a Config."""
+    return load(environ=environ).mode
+
+
+def _strangers(env: "Mapping[str, str]") -> list[str]:
+    problems = []
+    for name in sorted(env):
+        if name.startswith("AMS_"):
+            problems.append(f"{name} belongs to the old AMS runtime: unset it (see COLIBRI_*)")
+        elif name.startswith("COLIBRI_") and name not in KNOWN:
+            problems.append(f"{name} is not known: unset it; known are {', '.join(sorted(KNOWN))}")
+    return problems
+
+
+def _choice(
+    env: "Mapping[str, str]",
+    name: str,
+    allowed: tuple[str, ...],
+    default: str,
+    problems: list[str],
+) -> str:
+    value = env.get(name, default)
+    if value in allowed:
+        return value
+    problems.append(f"{name} must be one of {', '.join(allowed)}")
+    return default
+
+
+def _integer(env: "Mapping[str, str]", name: str, problems: list[str]) -> int:
+    least, default = _INTEGERS[name]
+    text = env.get(name)
+    if text is None:
+        return default
+    if text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_INT)):
+        value = int(text)
+        if least <= value <= _MAX_INT:
+            return value
+    problems.append(f"{name} must be a whole number from {least} to {_MAX_INT}")
+    return default

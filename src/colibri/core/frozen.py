@@ -1,0 +1,50 @@
+"""Immutable records for what must start fast: what a frozen dataclass gives, without its 20 ms.
+
+A subclass lists its fields as annotations and as `__slots__`; they are given by keyword.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import dataclass_transform
+else:
+
+    def dataclass_transform(**_options: object) -> object:
+        """Stand in for typing's decorator, which only type checkers look at."""
+        return lambda cls: cls
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Frozen:
+    """Set once, by keyword; compared and shown by its fields."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __init__(self, **fields: object) -> None:
+        if fields.keys() != set(self.__slots__):
+            wrong = ", ".join(sorted(fields.keys() ^ set(self.__slots__)))
+            raise TypeError(f"{type(self).__name__}: missing or unknown fields: {wrong}")
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: cannot set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: cannot delete {name}")
+
+    def _fields(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Frozen)
+            and type(self) is type(other)
+            and (self._fields() == other._fields())
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({shown})"

@@ -1,0 +1,30 @@
+"""The server: threads, signals, MCP. Its public API is what is named here and no more."""
+
+from colibri.server.audit import (
+    AuditSink,
+    ToolEnterEvent,
+    ToolExitEvent,
+    create_noop_audit_sink,
+)
+from colibri.server.boot import start, stop
+from colibri.server.context import (
+    ColibriServerContext,
+    ColibriToolConfig,
+    create_server,
+    register_colibri_tool,
+)
+from colibri.server.serve import main
+
+__all__ = [
+    "AuditSink",
+    "ColibriServerContext",
+    "ColibriToolConfig",
+    "ToolEnterEvent",
+    "ToolExitEvent",
+    "create_noop_audit_sink",
+    "create_server",
+    "main",
+    "register_colibri_tool",
+    "start",
+    "stop",
+]

@@ -1,0 +1,154 @@
+"""A tool as the server holds it, a call on its way, and what a handler is given."""
+
+from colibri.core.errors import Invalid
+from colibri.core.modes import Capability
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import apsw
+
+    from colibri.core.ledger import Entry
+    from colibri.server.wire import Request
+    from colibri.store.ledger import Chain
+    from colibri.tools.tool import Tool
+
+
+class Cancelled(Exception):
+    """The client took the call back before it ran."""
+
+
+class UnknownTool(Exception):
+    """There is no such tool, or the mode does not admit it."""
+
+
+class Registered:
+    """A tool in the registry. One from catalogue.json has no handler until `bind`."""
+
+    __slots__ = (
+        "alone", "capability", "lane", "listing", "name", "pattern", "plain", "run", "sliced",
+        "validate",
+    )  # fmt: skip
+
+    def __init__(
+        self, listing: "dict[str, Any]", *, lane: str, capability: Capability, pattern: str = "A"
+    ) -> None:
+        self.name: str = listing["name"]
+        self.listing = listing
+        self.lane = lane
+        self.capability = capability
+        self.pattern = pattern
+        self.alone = False
+        self.sliced = False
+        self.validate: Callable[[object], object] = object_only
+        self.plain: Callable[[object], dict[str, object]] = _nothing
+        self.run: Callable[[Work, Any], object] = _not_loaded
+
+    def bind(self, tool: "Tool") -> None:
+        """Take over what only the loaded declaration has: stage 2 and the handler."""
+        from colibri.tools import schema  # msgspec is loaded after the first answer
+
+        self.alone = tool.alone
+        self.sliced = tool.sliced
+        if tool.handler is not None:
+            self.validate = schema.validator(tool.input)
+            self.plain = schema.recordable
+            handler = tool.handler
+            self.run = lambda work, args: schema.plain(handler(work, args))
+
+
+def object_only(arguments: object) -> object:
+    """Stage 2 of the probes, which must not wait for msgspec: unknown keys are ignored."""
+    if isinstance(arguments, dict):
+        return {}
+    raise Invalid([{"path": "", "problem": "not an object", "allowed": "an object"}])
+
+
+def _nothing(args: object) -> dict[str, object]:
+    return {}
+
+
+def _not_loaded(work: "Work", args: object) -> object:
+    raise RuntimeError("the tool was called before it was loaded")
+
+
+class Call:
+    """One tools/call.
+
+    `plain` are its validated arguments as plain values, `refusal` is why its handler does not run,
+    `entry` is its enter record.
+    """
+
+    __slots__ = (
+        "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "name", "plain",
+        "raw", "refusal", "request", "sink_entered", "taken", "tool",
+    )  # fmt: skip
+
+    def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
+        self.request = request
+        self.name = name
+        self.raw = raw
+        self.tool = tool
+        self.lane = "write" if tool is None else tool.lane
+        self.id = ""
+        self.args: object = None
+        self.plain: dict[str, object] | None = None
+        self.refusal: Exception | None = None
+        self.entry: Entry | None = None
+        self.enter_ms = 0.0
+        self.duration_ms = 0
+        self.taken = False
+        self.cancelled = False
+        self.sink_entered = False
+
+    def named(self, field: str) -> str | None:
+        """An id among the validated arguments, or None."""
+        value = getattr(self.args, field, None)
+        return value if isinstance(value, str) else None
+
+    def digest(self) -> dict[str, object]:
+        """What is kept of the arguments that stage 2 refused."""
+        from colibri.core.canonical import sha256  # hashlib costs 4 ms of start-up
+
+        line = self.request.line
+        return {"size": len(line), "sha256": sha256(line).hex()}
+
+
+class Work:
+    """What a handler is given beside its arguments."""
+
+    __slots__ = ("_db", "_pause", "call", "chain", "now")
+
+    def __init__(
+        self,
+        call: Call,
+        now: str,
+        db: "apsw.Connection | None" = None,
+        *,
+        chain: "Chain | None" = None,
+        pause: "Callable[[], None] | None" = None,
+    ) -> None:
+        self.call = call
+        self.now = now
+        self.chain = chain
+        self._db = db
+        self._pause = pause
+
+    @property
+    def has_db(self) -> bool:
+        """Whether this server has a database at all."""
+        return self._db is not None
+
+    @property
+    def db(self) -> "apsw.Connection":
+        """The lane's connection, inside a transaction."""
+        if self._db is None:
+            raise RuntimeError("this server has no database")
+        return self._db
+
+    def pause(self) -> None:
+        """Between two slices of a long read: let the lane serve what waits."""
+        if self._pause is not None:
+            self._pause()

@@ -1,0 +1,105 @@
+"""What a tool call answers: success, refusal (pattern B), failure (pattern A).
+
+    success     {ok: true, data}
+    pattern B   {ok: true, data: {ok: false, error: {code, message, …}}}   a domain rule said no
+    pattern A   {ok: false, error: {code, message, details?}}              anything else
+
+The envelope's RFC 8785 bytes are made once. They are the text content, the structured content and
+what `result_sha256` in the ledger is the hash of: a client can hash the text it was sent.
+"""
+
+import json
+
+from colibri.core import canonical
+from colibri.core.errors import Invalid, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Ending = Literal["ok", "refused", "invalid", "error", "cancelled"]
+
+INVALID_PARAMS = "INVALID_PARAMS"
+HANDLER_ERROR = "HANDLER_ERROR"
+AUDIT_ENTER_FAILED = "AUDIT_ENTER_FAILED"
+UNAVAILABLE = "UNAVAILABLE"
+OVERLOADED = "OVERLOADED"
+SHUTTING_DOWN = "SHUTTING_DOWN"
+
+
+class Outcome:
+    """How a call ended: for the client the body, for the ledger outcome and code."""
+
+    __slots__ = ("body", "code", "error", "is_error", "outcome", "value")
+
+    def __init__(
+        self,
+        outcome: "Ending",
+        code: str | None,
+        body: bytes | None,
+        *,
+        value: object = None,
+        error: BaseException | None = None,
+    ) -> None:
+        self.outcome = outcome
+        self.code = code
+        self.body = body
+        self.is_error = outcome != "ok"
+        self.value = value
+        self.error = error
+
+    def members(self) -> bytes:
+        """The members of the CallToolResult, as JSON without the braces."""
+        assert self.body is not None  # a cancelled call is never answered
+        text = json.dumps(self.body.decode(), ensure_ascii=False).encode()
+        flag = b"true" if self.is_error else b"false"
+        return b'"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b' % (
+            text,
+            self.body,
+            flag,
+        )
+
+    def sha256(self) -> str | None:
+        """The hash of what was sent, in hex; None where nothing was."""
+        return None if self.body is None else canonical.sha256(self.body).hex()
+
+
+def success(value: object) -> Outcome:
+    """The handler's value; raises ValueError when it cannot be recorded exactly."""
+    return Outcome("ok", None, canonical.encode({"ok": True, "data": value}), value=value)
+
+
+def refused(refusal: Refused, pattern: str) -> Outcome:
+    """A domain rule said no, in the pattern of the tool's family."""
+    if pattern == "A":
+        body = _failure(HANDLER_ERROR, f"{refusal.code}: {refusal.message}", refusal.fields)
+    else:
+        error = {**refusal.fields, "code": refusal.code, "message": refusal.message}
+        body = canonical.encode({"ok": True, "data": {"ok": False, "error": error}})
+    return Outcome("refused", refusal.code, body, error=refusal)
+
+
+def invalid(problem: Invalid) -> Outcome:
+    """The arguments do not fit; every issue is named."""
+    summary = "; ".join(
+        f"{issue['path'] or 'arguments'}: {issue['problem']}" for issue in problem.issues
+    )
+    details: dict[str, object] = {"issues": problem.issues}
+    body = _failure(INVALID_PARAMS, f"schema validation failed: {summary}", details)
+    return Outcome("invalid", INVALID_PARAMS, body, error=problem)
+
+
+def failure(
+    code: str, message: str, error: BaseException, details: dict[str, object] | None = None
+) -> Outcome:
+    """Pattern A for everything else."""
+    return Outcome("error", code, _failure(code, message, details), error=error)
+
+
+def _failure(code: str, message: str, details: "dict[str, object] | None") -> bytes:
+    # What a handler raised may hold half a surrogate pair, which no UTF-8 has.
+    text = message.encode("utf-8", "backslashreplace").decode()
+    error: dict[str, object] = {"code": code, "message": text}
+    if details:
+        error["details"] = details
+    return canonical.encode({"ok": False, "error": error})

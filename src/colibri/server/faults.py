@@ -1,0 +1,68 @@
+"""What an error of the store means for a call: the one place where such errors become words.
+
+| error | for the call | for the server |
+|---|---|---|
+| disk full | UNAVAILABLE, rolled back | passes with the next commit that works |
+| held by another process for 10 s | UNAVAILABLE, rolled back | nothing |
+| damaged, replaced, migrated by a newer version | UNAVAILABLE, rolled back | SAFE_MODE integrity |
+| I/O error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
+| I/O error in the commit | outcome unknown | SAFE_MODE io |
+"""
+
+from colibri.core.errors import Damaged, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from colibri.server.health import Health
+
+
+class CommitFailed(Exception):
+    """A commit ended in an error after which nobody can say whether it took effect."""
+
+
+class Busy(Unavailable):
+    """Another process holds the database: worth another try."""
+
+
+class Guard:
+    """Around the use of a connection: tells the health of what the store raises, and raises it as
+    Busy, Unavailable or CommitFailed instead. Other errors pass unchanged.
+    """
+
+    def __init__(self, health: "Health") -> None:
+        self._health = health
+        self.committing = False
+
+    def __enter__(self) -> None:
+        self.committing = False
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        meaning = None if problem is None else self._explain(problem)
+        if meaning is not None:
+            raise meaning from problem
+
+    def _explain(self, problem: BaseException) -> Exception | None:
+        kind = kind_of(problem)
+        if kind == "full":
+            self._health.disk_full = True
+            return Unavailable("the disk is full: nothing was changed; free some space, then retry")
+        if kind == "busy":
+            return Busy("another process held the database for 10 s: nothing was changed; retry")
+        if kind == "damaged":
+            self._health.degrade("integrity", str(problem))
+            return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
+        if kind == "io":
+            self._health.degrade("io", str(problem))
+            if self.committing:
+                return CommitFailed(f"the commit failed: {problem}")
+            return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
+        return None
+
+
+def kind_of(problem: BaseException) -> str | None:
+    """full, busy, damaged or io for an error of the store, None for any other."""
+    if isinstance(problem, Damaged):
+        return "damaged"
+    from colibri.store.db import fault  # apsw is loaded where a database is open
+
+    return fault(problem)

@@ -1,0 +1,315 @@
+"""What the server thinks of itself: counters, condition, the checks behind them, the two probes.
+
+Every thread may count and degrade; the probes read what was last written and never wait. The health
+thread has a connection of its own.
+
+CONDITIONS
+    NORMAL               everything is admitted that the mode admits
+    SAFE_MODE overload   memory, lag or queue above its bound; ends with the next good check
+    SAFE_MODE integrity  the ledger or the file is damaged or was replaced; lasts to the end
+    SAFE_MODE io         an I/O error; lasts to the end
+    DIAGNOSE             the check itself could not run; ends with the next one that does
+"""
+
+import os
+import threading
+
+from colibri.core.frozen import Frozen
+from colibri.core.modes import MODE_GRANTS, STATE_GRANTS, Capability, State
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import apsw
+
+    from colibri.server.context import ColibriServerContext
+
+NEWEST = RANDOM = 200
+COUNTERS = ("log_lines", "overloaded", "probe_records", "shutting_down", "unavailable")
+
+
+class Condition(Frozen):
+    """A state and, when it is not NORMAL, what caused it and why."""
+
+    __slots__ = ("cause", "state", "why")
+    state: State
+    cause: str | None
+    why: str
+
+
+NORMAL = Condition(state=State.NORMAL, cause=None, why="")
+
+
+class Snapshot(Frozen):
+    """What a check found; replaced as a whole."""
+
+    __slots__ = ("at_ms", "checks", "open_calls")
+    at_ms: float
+    checks: dict[str, str]
+    open_calls: int
+
+
+class Health:
+    """The shared state of the checks."""
+
+    def __init__(self) -> None:
+        self.condition = NORMAL
+        self.snapshot: Snapshot | None = None
+        self.latched = False
+        self.disk_full = False
+        self.db_tables = 0
+        self.sqlite_version: str | None = None
+        self.skill_count = 0
+        self._counts = dict.fromkeys(COUNTERS, 0)
+        self._lock = threading.Lock()
+
+    def count(self, name: str) -> None:
+        """One more call turned away, record dropped or log line lost."""
+        with self._lock:
+            self._counts[name] += 1
+
+    def counts(self) -> dict[str, int]:
+        """All counters as they are now."""
+        return dict(self._counts)
+
+    def degrade(self, cause: str, why: str) -> None:
+        """SAFE_MODE for the rest of the process; the first cause stays."""
+        with self._lock:
+            if not self.latched:
+                self.latched = True
+                self.condition = Condition(state=State.SAFE_MODE, cause=cause, why=why)
+
+    def settle(self, condition: Condition) -> None:
+        """What a check found, unless something worse is latched."""
+        with self._lock:
+            if not self.latched:
+                self.condition = condition
+
+    def why_not(self, capability: Capability) -> str | None:
+        """Why a tool is held back now, or None when it is not."""
+        condition = self.condition
+        if capability in STATE_GRANTS[condition.state]:
+            return None
+        cause = f" ({condition.cause})" if condition.cause else ""
+        return f"held back in {condition.state}{cause}: {condition.why}"
+
+
+# The probes.
+
+
+def ping(ctx: "ColibriServerContext") -> dict[str, object]:
+    """server_ping."""
+    return {"version": ctx.version, "mode": ctx.mode.value, "uptime_ms": ctx.uptime_ms()}
+
+
+def report(ctx: "ColibriServerContext") -> dict[str, object]:
+    """server_health: the six fields of seed 003 §3.2, then the rest."""
+    health = ctx.health
+    condition, snapshot = health.condition, health.snapshot
+    names = [tool.name for tool in ctx.admitted()]
+    return {
+        "status": "ok",
+        "version": ctx.version,
+        "uptime_ms": ctx.uptime_ms(),
+        "db_tables": health.db_tables,
+        "phase": ctx.phase or "phase1",
+        "mode": ctx.mode.value,
+        "db": _database(ctx),
+        "condition": {
+            "state": condition.state.value,
+            "cause": condition.cause,
+            "checks": _checks(health, snapshot),
+            "age_ms": None if snapshot is None else max(0, int(ctx.now_ms() - snapshot.at_ms)),
+        },
+        "tools": {"count": len(names), "names": names},
+        "capabilities": sorted(capability.value for capability in MODE_GRANTS[ctx.mode]),
+        "stages": list(ctx.stages),
+        "skill_count": health.skill_count,
+        "queues": {"read": len(ctx.load.of("read")), "write": len(ctx.load.of("write"))},
+        "open_calls": 0 if snapshot is None else snapshot.open_calls,
+        "dropped": health.counts(),
+    }
+
+
+def _database(ctx: "ColibriServerContext") -> dict[str, object]:
+    path = None if ctx.config is None else ctx.config.db_path
+    return {
+        "path": path,
+        "status": ctx.store_status,
+        "size_bytes": _size(path),
+        "wal_bytes": _size(None if path is None else path + "-wal"),
+        "sqlite_version": ctx.health.sqlite_version,
+    }
+
+
+def _size(path: str | None) -> int:
+    try:
+        return 0 if path is None else os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _checks(health: Health, snapshot: Snapshot | None) -> dict[str, str]:
+    checks = {} if snapshot is None else dict(snapshot.checks)
+    checks["disk"] = "full" if health.disk_full else "ok"
+    if health.condition.why:
+        checks["condition"] = health.condition.why
+    return checks
+
+
+# The checks.
+
+
+class Lag:
+    """How long a lane takes to come to what is put into its queue, by a no-op of our own."""
+
+    def __init__(self, put: "Callable[[Callable[[], None]], None]", now_ms: "Callable[[], float]"):
+        self._put = put
+        self._now_ms = now_ms
+        self._sent: float | None = None
+        self._last = 0.0
+
+    def measure(self) -> float:
+        """The lag of the last no-op, or the age of the one that still waits."""
+        if self._sent is not None:
+            return max(self._last, self._now_ms() - self._sent)
+        self._sent = self._now_ms()
+        self._put(self._arrived)
+        return self._last
+
+    def _arrived(self) -> None:
+        if self._sent is not None:
+            self._last = self._now_ms() - self._sent
+        self._sent = None
+
+
+class Checks:
+    """The health thread's work: one `check` every interval."""
+
+    def __init__(self, ctx: "ColibriServerContext", db: "apsw.Connection | None") -> None:
+        self._ctx = ctx
+        self._db = db
+        self._lags = [Lag(lane.put, ctx.now_ms) for lane in (ctx.read, ctx.write)]
+        self._open: set[str] = set()
+        self._seen = 0
+        self._turn = 0
+
+    def check(self) -> None:
+        """Look at everything once and settle the condition."""
+        found: dict[str, str] = {"watchers": "0"}
+        try:
+            overloads = self._look_at_load(found)
+            if self._db is not None:
+                self._look_at_store(self._db, found)
+        except Exception as problem:
+            why = f"the health check could not run: {problem}"
+            self._ctx.health.settle(Condition(state=State.DIAGNOSE, cause="check", why=why))
+            found["check"] = why
+        else:
+            self._ctx.health.settle(_overload(overloads))
+        self._ctx.health.snapshot = Snapshot(
+            at_ms=self._ctx.now_ms(), checks=found, open_calls=len(self._open)
+        )
+
+    def _look_at_load(self, found: dict[str, str]) -> list[str]:
+        limits = self._ctx.limits
+        measured = (
+            ("memory", rss_mb(), limits.health_max_rss_mb, "MB"),
+            ("lag", int(max(lag.measure() for lag in self._lags)), limits.health_max_lag_ms, "ms"),
+            ("queue", len(self._ctx.load), limits.health_max_queue, "calls"),
+        )
+        over = []
+        for name, value, most, unit in measured:
+            found[name] = f"{value} of {most} {unit}"
+            if value > most:
+                over.append(f"{name} {value} {unit} is over {most}")
+        return over
+
+    def _look_at_store(self, db: "apsw.Connection", found: dict[str, str]) -> None:
+        from colibri.store import db as store  # the health thread runs after the database is open
+        from colibri.store import ledger
+
+        head = ledger.head(db)
+        if head is not None:
+            first = 1 + int.from_bytes(os.urandom(8), "big") % head.seq
+            breaks = ledger.check_range(db, max(1, head.seq - NEWEST + 1), head.seq)
+            breaks += ledger.check_range(db, first, min(head.seq, first + RANDOM - 1))
+            self._follow(db)
+            if breaks:
+                worst = breaks[0]
+                self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
+            else:
+                found["ledger"] = "ok"
+        tables = store.small_tables(db)
+        table = tables[self._turn % len(tables)]
+        self._turn += 1
+        problems = store.quick_check(db, table)
+        if problems:
+            self._damage(found, "quick_check", f"{table}: {problems[0]}")
+        else:
+            found["quick_check"] = "ok"
+
+    def _damage(self, found: dict[str, str], check: str, why: str) -> None:
+        found[check] = why
+        self._ctx.health.degrade("integrity", why)
+        self._ctx.log("error", f"[colibri] SAFE_MODE integrity: {why}")
+
+    def _follow(self, db: "apsw.Connection") -> None:
+        """Keep count of the calls that were entered and have not exited."""
+        from colibri.store import ledger
+
+        for seq, kind, call in ledger.open_calls_since(db, self._seen):
+            self._seen = seq
+            if kind == "call.enter":
+                self._open.add(call)
+            else:
+                self._open.discard(call)
+
+
+class CheckThread:
+    """The health loop: a check every COLIBRI_HEALTH_INTERVAL_MS on a thread of its own."""
+
+    def __init__(self, ctx: "ColibriServerContext") -> None:
+        self._ctx = ctx
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, db: "apsw.Connection | None") -> None:
+        """Begin; the connection is closed at the end."""
+        self._thread = threading.Thread(
+            target=self._run, args=(db,), name="colibri-health", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """End after the check that runs."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _run(self, db: "apsw.Connection | None") -> None:
+        checks = Checks(self._ctx, db)
+        while not self._stop.wait(self._ctx.limits.health_interval_ms / 1000):
+            checks.check()
+        if db is not None:
+            db.close()
+
+
+def _overload(overloads: list[str]) -> Condition:
+    if not overloads:
+        return NORMAL
+    why = "; ".join(overloads) + "; try again when it is over"
+    return Condition(state=State.SAFE_MODE, cause="overload", why=why)
+
+
+def rss_mb() -> int:
+    """Resident memory in MB; the peak where the system tells no more."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+    except OSError:
+        import resource  # only where there is no /proc
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
+        return peak >> 20

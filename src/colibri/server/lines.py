@@ -1,0 +1,147 @@
+"""From bytes to lines to JSON values, strictly and within limits.
+
+LIMITS
+    line       4 MiB; the rest of a longer one is skipped in constant memory
+    depth      64 levels of arrays and objects
+    structure  100,000 commas, brackets and braces outside strings: 4 MiB of "[],[]," would
+               otherwise become 100 MB of lists
+    integers   within ±(2^53−1)
+
+Also refused: invalid UTF-8, the same key twice in an object, NaN and Infinity, numbers that no
+double holds, and escapes that are half of a surrogate pair.
+"""
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_LINE = 4 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_STRUCTURE = 100_000
+MAX_INTEGER = 2**53 - 1
+_DIGITS = len(str(-MAX_INTEGER))
+
+
+class Malformed(Exception):
+    """The text of a line is not JSON that we accept; says why."""
+
+
+class Lines:
+    """Chunks of bytes in, lines out; of a line that is too long nothing is kept."""
+
+    def __init__(self) -> None:
+        self._parts = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> "Iterator[bytes | Malformed]":
+        """Every line that the chunk completes, without its newline."""
+        *complete, rest = chunk.split(b"\n")
+        for part in complete:
+            yield from self._take(part)
+            yield from self.end()
+        yield from self._take(rest)
+
+    def end(self) -> "Iterator[bytes | Malformed]":
+        """The line so far, if there is one."""
+        line, self._parts = bytes(self._parts), bytearray()
+        if not self._skipping and line:
+            yield line
+        self._skipping = False
+
+    def _take(self, part: bytes) -> "Iterator[Malformed]":
+        if self._skipping:
+            return
+        if len(self._parts) + len(part) > MAX_LINE:
+            self._parts = bytearray()
+            self._skipping = True
+            yield Malformed(f"the line is longer than {MAX_LINE} bytes")
+        else:
+            self._parts += part
+
+
+def parse(line: bytes) -> object:
+    """The one JSON value of a line, or Malformed saying what is wrong with its text."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as problem:
+        raise Malformed(f"not UTF-8 at byte {problem.start}") from None
+    if _structure(line) > MAX_STRUCTURE and _structure(_STRING.sub(b"", line)) > MAX_STRUCTURE:
+        raise Malformed(f"more than {MAX_STRUCTURE} commas, brackets and braces in one line")
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as problem:
+        what = problem.msg.lower().removesuffix(" at")
+        raise Malformed(f"{what} at character {problem.pos}") from None
+    except RecursionError:
+        raise Malformed(_TOO_DEEP) from None
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+        _refuse_depth(value)
+    if b"\\u" in line:
+        _refuse_lone_surrogates(value)
+    return value
+
+
+# Possessive, and every quote matches: a string without an end must not be tried again from each of
+# its quotes, nor a long one remember how it came there.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+
+
+def _structure(line: bytes) -> int:
+    return line.count(b",") + line.count(b"[") + line.count(b"{")
+
+
+def _refuse_depth(value: object) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+    if any(isinstance(value, dict | list) for value in level):
+        raise Malformed(_TOO_DEEP)
+
+
+def _children(value: object) -> "list[object]":
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _refuse_lone_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Malformed("a \\u escape is half of a surrogate pair") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise Malformed("an object has the same key twice")
+    return members
+
+
+def _integer(digits: str) -> int:
+    if len(digits) <= _DIGITS and abs(number := int(digits)) <= MAX_INTEGER:
+        return number
+    raise Malformed("an integer is beyond ±(2^53−1)")
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise Malformed("a number is too large")
+    return number
+
+
+def _constant(name: str) -> float:
+    raise Malformed(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_fraction,
+    parse_constant=_constant,
+)

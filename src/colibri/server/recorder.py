@@ -1,0 +1,109 @@
+"""Enter and exit records: from a call to the ledger, on the write thread.
+
+The Recorder owns the one read-write connection. Each of its transactions makes sure, before it
+commits, that the file is still the one that was opened and holds what this server wrote.
+"""
+
+from contextlib import contextmanager
+
+from colibri.core import canonical
+from colibri.core import ledger as form
+from colibri.core.errors import Damaged
+from colibri.server.faults import Guard
+from colibri.store import db, ledger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from colibri.core.ledger import Entry, Head
+    from colibri.server.call import Call
+    from colibri.server.envelope import Outcome
+    from colibri.server.health import Health
+    from colibri.server.ids import Ids
+    from colibri.store.ledger import Chain
+
+
+class Recorder:
+    """What the write thread knows of the open ledger."""
+
+    def __init__(
+        self, opened: db.Opened, *, ids: "Ids", utc: "Callable[[], str]", health: "Health"
+    ) -> None:
+        head = ledger.head(opened.db)
+        self.opened = opened
+        self.log = ledger.log_id(opened.db)
+        self._ids = ids
+        self._utc = utc
+        self._health = health
+        self._guard = Guard(health)
+        self._server = ids.uuid("server", head.seq if head else 0)
+        self._known: Head | None = head
+
+    @contextmanager
+    def transaction(self, *, durable: bool) -> "Iterator[Chain]":
+        """Extend the chain; a durable commit is synced. Raises Unavailable or CommitFailed."""
+        with self._guard:
+            with db.transaction(self.opened.db, durable=durable):
+                chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce)
+                self._refuse_older(chain)
+                yield chain
+                db.check_same_file(self.opened)
+                self._guard.committing = True
+            self._known = chain.mark()
+            self._health.disk_full = False
+
+    def enter(self, chain: "Chain", call: "Call") -> "Entry":
+        """Append a call's enter record; here a call gets its id, if it has none."""
+        call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
+        line = call.request.line
+        payload = form.enter_payload(
+            server=self._server,
+            tool=call.name,
+            arguments=call.plain,
+            size=None if call.refusal is None else len(line),
+            sha256=None if call.refusal is None else canonical.sha256(line).hex(),
+        )
+        call.entry = self._append(chain, "call.enter", payload, call)
+        return call.entry
+
+    def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
+        """Append a call's exit record."""
+        assert call.entry is not None  # it was entered
+        payload = form.exit_payload(
+            enter=call.entry.seq,
+            tool=call.name,
+            outcome=outcome.outcome,
+            code=outcome.code,
+            result_sha256=outcome.sha256(),
+            duration_ms=call.duration_ms,
+        )
+        return self._append(chain, "call.exit", payload, call)
+
+    def receipt(self, entry: "Entry") -> dict[str, object]:
+        """What a client may keep as proof that its call is in the ledger."""
+        return {"log": self.log, "seq": entry.seq, "head": entry.leaf.hex()}
+
+    def _append(
+        self, chain: "Chain", kind: str, payload: dict[str, object], call: "Call"
+    ) -> "Entry":
+        return chain.append(
+            kind,
+            payload,
+            at=self._utc(),
+            call=call.id,
+            session=call.named("session_id"),
+            task=call.named("task_id"),
+            agent=call.named("agent_id"),
+        )
+
+    def _refuse_older(self, chain: "Chain") -> None:
+        """Notice an older copy that was written over the file, so that its inode is the same."""
+        known = self._known
+        if known is None or chain.mark() == known:
+            return
+        if ledger.leaf_at(self.opened.db, known.seq) != known.leaf:
+            raise Damaged(
+                f"the ledger is not the one this server wrote: record {known.seq} is gone or is"
+                " another one; was an older copy put back? Restart to go on from the file as it is"
+            )

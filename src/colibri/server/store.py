@@ -1,0 +1,146 @@
+"""Boot steps 5 and 6, on the write thread, and their counterpart at the end.
+
+    5 load database  lock file, open, migrate, check
+    6 load domains   tools and skills, the health loop; then phase2
+
+If 5 fails the server stays in phase1: the probes answer and say why, every other call gets
+UNAVAILABLE, and at its end the process exits with 75.
+"""
+
+import os
+import time
+
+from colibri.core.errors import ColibriError
+from colibri.core.modes import Mode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import apsw
+
+    from colibri.config import Config
+    from colibri.server.context import ColibriServerContext
+
+EX_RESOURCE = 75
+BOOT_RECORDS = 1000
+QUICK_CHECK_BYTES = 64 * 1024 * 1024
+_OPENING_SECONDS = 0.1
+
+
+def open_store(ctx: "ColibriServerContext") -> None:
+    """Steps 5 and 6; when this returns calls can be served or are known to be impossible."""
+    ctx.may_load.wait(_OPENING_SECONDS)
+    try:
+        if ctx.mode == Mode.MINIMAL:
+            ctx.store_status = "not opened in MINIMAL"
+        elif ctx.config is not None and _load_database(ctx, ctx.config):  # 5
+            _load_domains(ctx, ctx.config)  # 6
+    finally:
+        ctx.store_ready.set()
+
+
+def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
+    import apsw  # here, off the main thread, and not at all in MINIMAL
+
+    try:
+        if ctx.mode == Mode.READONLY:
+            _look_at_database(ctx, config)
+        else:
+            _open_database(ctx, config)
+    except (ColibriError, OSError, apsw.Error) as problem:
+        ctx.store_failure = str(problem)
+        ctx.store_status = f"not open: {problem}"
+        ctx.exit_code = ctx.exit_code or EX_RESOURCE
+        ctx.log("error", f"[colibri] cannot open {config.db_path}: {problem}")
+        if hint := getattr(problem, "hint", ""):
+            ctx.log("error", f"[colibri] hint: {hint}")
+        return False
+    ctx.health.sqlite_version = apsw.sqlite_lib_version()
+    return True
+
+
+def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
+    from colibri.server.recorder import Recorder
+    from colibri.store import db
+
+    opened = db.open_writer(
+        config.db_path,
+        lock_timeout=config.startup_timeout_ms / 1000,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp=ctx.utc().replace(":", "").replace(".", ""),
+        new_log=ctx.ids.log,
+    )
+    recorder = Recorder(opened, ids=ctx.ids, utc=ctx.utc, health=ctx.health)
+    small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
+    _check(ctx, opened.db, whole=small or opened.unclean)
+    ctx.pipeline.recorder = recorder
+    ctx.store_status = "open"
+
+
+def _look_at_database(ctx: "ColibriServerContext", config: "Config") -> None:
+    from colibri.store import db
+
+    connection = db.open_reader(config.db_path)
+    try:
+        _check(ctx, connection, whole=False)
+    finally:
+        connection.close()
+    ctx.store_status = "open, read-only"
+
+
+def _check(ctx: "ColibriServerContext", connection: "apsw.Connection", *, whole: bool) -> None:
+    """A damaged ledger is still opened, for reading: SAFE_MODE says what is wrong with it."""
+    from colibri.store import db, ledger
+
+    ctx.health.db_tables = db.table_count(connection)
+    head = ledger.head(connection)
+    problems = []
+    if head is not None:
+        first = max(1, head.seq - BOOT_RECORDS + 1)
+        breaks = ledger.check_range(connection, first, head.seq)
+        problems = [f"record {broken.seq}: {broken.what}: {broken.detail}" for broken in breaks]
+    if whole:
+        problems += db.quick_check(connection, None)
+    if problems:
+        ctx.health.degrade("integrity", problems[0])
+        ctx.log("error", f"[colibri] SAFE_MODE integrity: {problems[0]}")
+
+
+def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
+    from colibri.tools.catalogue import CATALOGUE  # this loads msgspec
+
+    for tool in CATALOGUE:
+        if tool.name in ctx.tools:
+            ctx.tools[tool.name].bind(tool)
+    ctx.health.skill_count = _count_skills(config.skills_root)
+    ctx.checks.start(open_reader(ctx))
+    ctx.phase = "phase2"
+    ctx.log("info", f"[Startup] Complete in {ctx.uptime_ms()}ms")
+
+
+def _count_skills(root: str) -> int:
+    try:
+        with os.scandir(root) as entries:
+            return sum(os.path.isfile(os.path.join(entry.path, "SKILL.md")) for entry in entries)
+    except OSError:
+        return 0  # there is no such folder yet
+
+
+def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":
+    """A read-only connection for a thread of its own; None where no database is open."""
+    if ctx.config is None or ctx.mode == Mode.MINIMAL or ctx.store_failure is not None:
+        return None
+    from colibri.store.db import open_reader as open_read_only
+
+    return open_read_only(ctx.config.db_path)
+
+
+def close_store(ctx: "ColibriServerContext") -> None:
+    """Close the database and let go of its lock file."""
+    recorder, ctx.pipeline.recorder = ctx.pipeline.recorder, None
+    if recorder is not None:
+        from colibri.store import db
+
+        db.close(recorder.opened)
+        ctx.store_status = "closed"
+        ctx.health.db_tables = 0

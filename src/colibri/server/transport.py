@@ -1,0 +1,208 @@
+"""Bytes in, whole lines out: the descriptors under the wire.
+
+`Stream` reads one descriptor and writes another. Any thread may `send`: what the peer does not take
+at once is kept and written when it can be, so that a peer that does not read blocks nobody. One
+thread, the one that runs the server, calls `receive`; `wake` ends its wait from anywhere, also from
+a signal handler.
+
+`linked` makes two ends in one process, for tests.
+"""
+
+import os
+import select
+import threading
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Transport(Protocol):
+        """What the server asks of a transport; a signal may write a byte to `wake_fd`."""
+
+        wake_fd: int
+
+        @property
+        def unsent(self) -> int:
+            """How many bytes the peer has not taken yet."""
+
+        def start(self) -> None:
+            """Connect; may block, which COLIBRI_STARTUP_TIMEOUT_MS bounds."""
+
+        def receive(self, timeout: float | None, *, reading: bool) -> bytes | None:
+            """Bytes that came; b"" at the end of input; None when woken or the time is up."""
+
+        def send(self, line: bytes) -> None:
+            """Queue a whole line; never blocks, and is silent once the peer is gone."""
+
+        def wake(self) -> None:
+            """Make `receive` return now."""
+
+        def close(self) -> None:
+            """Let go of the descriptors."""
+
+
+_CHUNK = 65536
+_STDERR = 2
+
+
+class Stream:
+    """A pair of descriptors, by default this process's own stdin and stdout.
+
+    `wake_fd` is where a signal may write its wake-up byte.
+    """
+
+    def __init__(self, in_fd: int = 0, out_fd: int | None = None) -> None:
+        self.in_fd = in_fd
+        self.out_fd = -1 if out_fd is None else out_fd
+        self.wake_fd = -1
+        self.unsent = 0
+        self.broken = False
+        self._wake_read = -1
+        self._queue: deque[memoryview] = deque()
+        self._lock = threading.Lock()
+        self._waiting = select.poll()
+        self._writable = select.poll()
+
+    def start(self) -> None:
+        """Make the wake-up pipe and begin to watch the descriptors."""
+        if self.out_fd < 0:
+            self.out_fd = claim_stdout()
+        self._wake_read, self.wake_fd = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self.wake_fd, False)
+        self._waiting.register(self._wake_read, select.POLLIN)
+        self._writable.register(self.out_fd, select.POLLOUT)
+
+    def receive(self, timeout: float | None, *, reading: bool) -> bytes | None:
+        """Wait for bytes, for room to write, or for a wake-up; see Transport."""
+        self._watch(self.in_fd, select.POLLIN, wanted=reading)
+        self._watch(self.out_fd, select.POLLOUT, wanted=self.unsent > 0)
+        milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
+        ready = dict(self._waiting.poll(milliseconds))
+        if self._wake_read in ready:
+            self._drain_wake()
+        if self.out_fd in ready:
+            with self._lock:
+                self._flush()
+        if reading and self.in_fd in ready:
+            return self._read()
+        return b"" if self.broken else None
+
+    def send(self, line: bytes) -> None:
+        """Write what the peer takes now and keep the rest for `receive` to write."""
+        with self._lock:
+            if self.broken or self.out_fd < 0:
+                return
+            self._queue.append(memoryview(line))
+            self.unsent += len(line)
+            self._flush()
+            blocked = self.unsent > 0
+        if blocked or self.broken:
+            self.wake()
+
+    def wake(self) -> None:
+        """End the wait of `receive`; safe from any thread and from a signal handler."""
+        try:
+            os.write(self.wake_fd, b"\0")
+        except OSError:
+            return  # full: it wakes anyway; closed: nobody waits
+
+    def close(self) -> None:
+        """Close every descriptor that this stream owns."""
+        with self._lock:
+            descriptors = (self.in_fd, self.out_fd, self._wake_read, self.wake_fd)
+            self.in_fd = self.out_fd = self._wake_read = self.wake_fd = -1
+        for descriptor in descriptors:
+            if descriptor > _STDERR:  # the first three stay, or another file would be one of them
+                os.close(descriptor)
+
+    def _watch(self, descriptor: int, event: int, *, wanted: bool) -> None:
+        if wanted:
+            self._waiting.register(descriptor, event)
+        else:
+            try:
+                self._waiting.unregister(descriptor)
+            except KeyError:
+                return
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.in_fd, _CHUNK)
+        except OSError:
+            return b""  # a closed or reset input is an ended one
+
+    def _drain_wake(self) -> None:
+        try:
+            os.read(self._wake_read, _CHUNK)
+        except BlockingIOError:
+            return
+
+    def _flush(self) -> None:
+        # POLLOUT promises room for PIPE_BUF bytes; a larger write could block the sender. Making
+        # the descriptor non-blocking instead would change it for every process that shares it.
+        while self._queue and self._writable.poll(0):
+            head = self._queue[0]
+            try:
+                written = os.write(self.out_fd, head[: select.PIPE_BUF])
+            except OSError:
+                self.broken = True
+                self._queue.clear()
+                self.unsent = 0
+                return
+            self.unsent -= written
+            if written == len(head):
+                self._queue.popleft()
+            else:
+                self._queue[0] = head[written:]
+
+
+def claim_stdout() -> int:
+    """Keep the protocol's descriptor private and point fd 1 at fd 2.
+
+    After this no print, warning or child process can reach the wire. Descriptors 0 to 2 that are
+    closed become /dev/null, or the next file opened would be taken for one of them.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    private = os.dup(1)
+    os.dup2(2, 1)
+    return private
+
+
+class Peer:
+    """The client's end of `linked`."""
+
+    def __init__(self, in_fd: int, out_fd: int) -> None:
+        self._reader = os.fdopen(in_fd, "rb")
+        self._out_fd = out_fd
+
+    def send(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        while data:
+            data = data[os.write(self._out_fd, data) :]
+
+    def receive(self) -> bytes:
+        """The next line without its newline; b"" at the end."""
+        return self._reader.readline().rstrip(b"\n")
+
+    def hang_up(self) -> None:
+        """End the server's input; its answers can still be read."""
+        if self._out_fd >= 0:
+            os.close(self._out_fd)
+            self._out_fd = -1
+
+    def close(self) -> None:
+        """Close both directions."""
+        self.hang_up()
+        self._reader.close()
+
+
+def linked() -> tuple[Stream, Peer]:
+    """A server's transport and the client that talks to it, in one process."""
+    to_server = os.pipe()
+    to_client = os.pipe()
+    return Stream(to_server[0], to_client[1]), Peer(to_client[0], to_server[1])

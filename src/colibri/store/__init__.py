@@ -1,0 +1,1 @@
+"""The database: all SQL, synchronous, each table with one owner."""

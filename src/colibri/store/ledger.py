@@ -1,0 +1,217 @@
+"""The ledger's tables: `ledger`, `payloads` and `meta`; appending to the chain and checking it.
+
+Nothing here begins a write transaction: a Chain lives inside one that its caller holds, which is
+what keeps two processes from extending the same head.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from apsw import Connection
+
+from colibri.core import ledger as record
+from colibri.core.errors import Damaged
+from colibri.core.ledger import Break, Checker, Entry, Head, Report, Row
+
+_INSERT = """
+    INSERT INTO ledger (seq, header, leaf, prev, at, kind, call, session, task, agent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_INSERT_PAYLOAD = "INSERT INTO payloads (seq, nonce, body) VALUES (?, ?, ?)"
+
+# The casts cost nothing on sound rows and keep a rebuilt, untyped table from tripping the check.
+_ROWS = """
+    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
+        CAST(l.prev AS BLOB), l.at, l.kind, l.call, l.session, l.task, l.agent,
+        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
+    FROM ledger AS l
+    LEFT JOIN payloads AS p ON p.seq = l.seq
+    WHERE l.seq BETWEEN ? AND ?
+    ORDER BY l.seq
+    LIMIT ?
+"""
+_ROW_AS_BYTES = """
+    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
+        CAST(l.prev AS BLOB), CAST(l.at AS BLOB), CAST(l.kind AS BLOB), CAST(l.call AS BLOB),
+        CAST(l.session AS BLOB), CAST(l.task AS BLOB), CAST(l.agent AS BLOB),
+        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
+    FROM ledger AS l
+    LEFT JOIN payloads AS p ON p.seq = l.seq
+    WHERE l.seq >= ?
+    ORDER BY l.seq
+    LIMIT 1
+"""
+_TEXT_COLUMNS = slice(4, 10)
+
+
+def create_log(db: Connection, log: str) -> None:
+    """Give a new database its identity; once, in the transaction that creates it."""
+    db.execute("INSERT INTO meta (key, value) VALUES ('log', ?)", (log,))
+
+
+def log_id(db: Connection) -> str:
+    """The log's id; Damaged if the database has none."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'log'").fetchone()
+    if row is None:
+        raise Damaged("the database does not say which log it holds")
+    return str(row[0])
+
+
+def head(db: Connection) -> Head | None:
+    row = db.execute("SELECT seq, leaf FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
+    return Head(*row) if row else None
+
+
+def leaf_at(db: Connection, seq: int) -> bytes | None:
+    """The leaf stored at a seq, or None if there is none."""
+    row = db.execute("SELECT leaf FROM ledger WHERE seq = ?", (seq,)).fetchone()
+    return row[0] if row else None
+
+
+class Chain:
+    """The head of the ledger inside one write transaction, and the way to extend it.
+
+    A savepoint that is rolled back takes records with it: mark() before it, reset() after.
+    """
+
+    __slots__ = ("_db", "_head", "_log", "_nonce")
+
+    def __init__(self, db: Connection, log: str, nonce: Callable[[int], bytes]) -> None:
+        self._db = db
+        self._log = log
+        self._nonce = nonce
+        self._head = head(db) or Head(0, record.genesis(log))
+
+    def append(
+        self,
+        kind: str,
+        payload: Mapping[str, object],
+        *,
+        at: str,
+        call: str,
+        session: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+    ) -> Entry:
+        """Add a record and return it; ValueError if the payload is not one of its kind."""
+        seq, prev = self._head.seq + 1, self._head.leaf
+        nonce = self._nonce(seq)
+        body = record.body(kind, payload)
+        header = record.header(
+            log=self._log,
+            seq=seq,
+            at=at,
+            kind=kind,
+            call=call,
+            session=session,
+            task=task,
+            agent=agent,
+            payload=record.commitment(nonce, body),
+            prev=prev,
+        )
+        leaf = record.leaf(header)
+        self._db.execute(_INSERT, (seq, header, leaf, prev, at, kind, call, session, task, agent))
+        self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+        self._head = Entry(seq, leaf)
+        return self._head
+
+    def mark(self) -> Head:
+        return self._head
+
+    def reset(self, mark: Head) -> None:
+        self._head = mark
+
+
+def verify(
+    db: Connection,
+    *,
+    upto: int | None = None,
+    head: Head | None = None,
+    pause: Callable[[], None],
+    slice_size: int = 10_000,
+) -> Report:
+    """Check the log up to a seq, or to its end; a head from outside is reached in any case.
+
+    Each slice has a read transaction of its own and pause() runs between two of them, so that the
+    write-ahead log can be checkpointed and others can be served.
+    """
+    last = _last_seq(db)
+    if upto is not None:
+        last = min(last, max(upto, head.seq if head else 0))
+    checker = Checker(log_id(db), seq_of=partial(_seq_of, db), head=head)
+    erasure, more = 0, True
+    while more:
+        with db:  # a savepoint, which outside a transaction is a read transaction
+            # Again for each slice: an erasure may have been committed since the last one.
+            erasure = _expect_erased(db, checker, after=erasure)
+            more = _feed(db, checker, last, slice_size)
+        if more:
+            pause()
+    return checker.finish(last)
+
+
+def check_range(db: Connection, first: int, last: int) -> list[Break]:
+    """Check some records for themselves and the first of them against the one before it."""
+    with db:
+        before = db.execute(
+            "SELECT seq, leaf FROM ledger WHERE seq < ? ORDER BY seq DESC LIMIT 1", (first,)
+        ).fetchone()
+        after = Entry(*before) if before else None
+        checker = Checker(log_id(db), seq_of=partial(_seq_of, db), after=after)
+        _expect_erased(db, checker, after=first)
+        while _feed(db, checker, last, last - first + 1):
+            pass
+        report = checker.finish(min(last, _last_seq(db)))
+    return list(report.breaks)
+
+
+def open_calls_since(db: Connection, seq: int) -> list[tuple[int, str, str]]:
+    """(seq, kind, call) of every enter and exit after seq: what changes a count of open calls."""
+    rows = db.execute(
+        "SELECT seq, kind, call FROM ledger"
+        " WHERE seq > ? AND kind IN ('call.enter', 'call.exit') ORDER BY seq",
+        (seq,),
+    )
+    return [(seq, kind, call) for seq, kind, call in rows]
+
+
+def _last_seq(db: Connection) -> int:
+    newest = head(db)
+    return newest.seq if newest else 0
+
+
+def _seq_of(db: Connection, leaf: bytes) -> int | None:
+    row = db.execute("SELECT seq FROM ledger WHERE leaf = ?", (leaf,)).fetchone()
+    return row[0] if row else None
+
+
+def _expect_erased(db: Connection, checker: Checker, *, after: int) -> int:
+    """Show the checker the erasure records after a seq; the seq of the newest."""
+    newest = after
+    for (newest,) in db.execute(
+        "SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ? ORDER BY seq", (after,)
+    ):
+        checker.expect_erased(_row_as_bytes(db, newest))
+    return newest
+
+
+def _feed(db: Connection, checker: Checker, last: int, limit: int) -> bool:
+    """Feed the checker its next rows, up to a seq and a number; whether there may be more."""
+    before = checker.seq
+    try:
+        # Not fetchall: ten thousand thoughts of the largest size would be gigabytes.
+        for row in map(Row._make, db.execute(_ROWS, (before + 1, last, limit))):
+            checker.feed(row)
+    except UnicodeDecodeError:
+        checker.feed(_row_as_bytes(db, checker.seq + 1))
+    return before < checker.seq < last
+
+
+def _row_as_bytes(db: Connection, first: int) -> Row:
+    """The row at or after a seq, even if what its text columns hold is no text."""
+    values = list(next(db.execute(_ROW_AS_BYTES, (first,))))
+    values[_TEXT_COLUMNS] = [
+        value.decode(errors="replace") if isinstance(value, bytes) else None
+        for value in values[_TEXT_COLUMNS]
+    ]
+    return Row._make(values)

@@ -1,0 +1,48 @@
+"""CATALOGUE: every tool there is, in the order of tools/list, and its form as catalogue.json."""
+
+import json
+import os
+import sys
+
+from colibri.tools import schema, system
+from colibri.tools.tool import Tool
+
+CATALOGUE: tuple[Tool, ...] = (*system.TOOLS,)
+
+INSTRUCTIONS = (
+    "Colibri keeps an account of your work: every call is recorded in a hash-chained ledger that"
+    " anyone can verify later. Answers are {ok, data} or {ok: false, error: {code, message}}; an"
+    " error says what was wrong and what would be right. server_health tells where the database is"
+    " and whether writing is possible."
+)
+
+PATH = os.path.join(os.path.dirname(__file__), "catalogue.json")
+
+
+def render() -> str:
+    """The text of catalogue.json."""
+    catalogue = {"instructions": INSTRUCTIONS, "tools": [_entry(tool) for tool in CATALOGUE]}
+    return json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n"
+
+
+def _entry(tool: Tool) -> dict[str, object]:
+    return {
+        "lane": tool.lane,
+        "capability": tool.capability.value,
+        "pattern": tool.pattern,
+        "listing": schema.listing(tool),
+    }
+
+
+def main() -> None:
+    """Write catalogue.json, or with --check say whether it is current."""
+    text = render()
+    if "--check" in sys.argv[1:]:
+        with open(PATH, encoding="utf-8") as file:
+            sys.exit(0 if file.read() == text else "catalogue.json is stale: run scripts/catalogue")
+    with open(PATH, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    main()

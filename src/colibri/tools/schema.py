@@ -1,0 +1,183 @@
+"""msgspec structs as JSON Schema and as stage 2.
+
+msgspec stops at the first problem of a value. Stage 2 therefore goes field by field, so that an
+answer lists every issue: where, what was wrong, what is allowed, and never the value itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from colibri.core import canonical
+from colibri.core.errors import Invalid
+from colibri.core.modes import Capability
+from colibri.tools.tool import Tool
+
+JSON = dict[str, Any]
+
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+        "details": {"type": "object"},
+    },
+    "required": ["code", "message"],
+}
+
+
+def listing(tool: Tool) -> JSON:
+    """A tool as tools/list shows it."""
+    shown: JSON = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": input_schema(tool.input),
+        "annotations": {
+            "readOnlyHint": tool.capability is not Capability.CHANGE,
+            "destructiveHint": False,
+            "idempotentHint": tool.idempotent,
+            "openWorldHint": False,
+        },
+    }
+    if tool.output is not None:
+        shown["outputSchema"] = output_schema(tool.output, tool.pattern)
+    return shown
+
+
+def input_schema(struct: type[msgspec.Struct]) -> JSON:
+    """What tools/list advertises for the arguments."""
+    schema = _inline(struct)
+    if struct.__struct_config__.forbid_unknown_fields:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def output_schema(struct: type[msgspec.Struct], pattern: str) -> JSON:
+    """The envelope around an output: an object at the root, the failure branch inside."""
+    data = _inline(struct)
+    if pattern == "B":
+        refusal = {
+            "type": "object",
+            "properties": {"ok": {"const": False}, "error": _ERROR},
+            "required": ["ok", "error"],
+        }
+        data = {"anyOf": [data, refusal]}
+    return {
+        "type": "object",
+        "properties": {"ok": {"type": "boolean"}, "data": data, "error": _ERROR},
+        "required": ["ok"],
+    }
+
+
+def _inline(struct: type[msgspec.Struct]) -> JSON:
+    """The schema without `$ref`s and generated titles, which only cost an agent tokens."""
+    schema = msgspec.json.schema(struct)
+    definitions = schema.get("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, list):
+            return [resolve(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return resolve(definitions[node["$ref"].rpartition("/")[2]])
+        described = node.get("type") == "object" and "title" in node
+        skipped = {"title", "description", "$defs"} if described else {"$defs"}
+        return {key: resolve(value) for key, value in node.items() if key not in skipped}
+
+    resolved: JSON = resolve(schema)
+    return resolved
+
+
+def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct]:
+    """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue."""
+    fields = msgspec.structs.fields(struct)
+    properties = input_schema(struct).get("properties", {})
+    names = [field.encode_name for field in fields]
+    strict = struct.__struct_config__.forbid_unknown_fields
+
+    def validate(arguments: object) -> msgspec.Struct:
+        if not isinstance(arguments, dict):
+            raise Invalid([issue("", "not an object", "an object")])
+        issues = [_unknown(key, names) for key in arguments if key not in names] if strict else []
+        values: dict[str, object] = {}
+        for field in fields:
+            name = field.encode_name
+            if name in arguments:
+                try:
+                    values[field.name] = msgspec.convert(arguments[name], field.type)
+                except msgspec.ValidationError as problem:
+                    issues.append(_misfit(name, str(problem), properties[name]))
+            elif field.required:
+                issues.append(issue(name, "is required", _allowed(properties[name])))
+        if issues:
+            raise Invalid(issues)
+        return struct(**values)
+
+    return validate
+
+
+def plain(value: object) -> Any:
+    """Structs and what they hold as plain values."""
+    return msgspec.to_builtins(value)
+
+
+def recordable(args: object) -> Any:
+    """Validated arguments as the ledger keeps them, or Invalid when it cannot keep them exactly."""
+    values = plain(args)
+    try:
+        canonical.encode(values)
+    except ValueError as problem:
+        raise Invalid([issue("", f"cannot be recorded: {problem}", "no fractions")]) from None
+    return values
+
+
+def issue(path: str, problem: str, allowed: str) -> dict[str, object]:
+    """One thing that is wrong with the arguments."""
+    return {"path": path, "problem": problem, "allowed": allowed}
+
+
+def _unknown(key: str, names: list[str]) -> dict[str, object]:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for this mistake
+
+    near = get_close_matches(key[:64], names, n=1)
+    hint = f"is not a known field; did you mean {near[0]}?" if near else "is not a known field"
+    return issue(_printable(key), hint, f"the fields {', '.join(names) or '(none)'}")
+
+
+def _printable(key: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in key[:64])
+
+
+def _misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
+    text, _, where = message.partition(" - at `$")
+    if text.startswith("Invalid enum value"):
+        text = "is not one of the allowed values"  # msgspec would repeat the value
+    else:
+        text = text.replace("`", "").replace("Expected", "expected")
+    return issue(name + where.rstrip("`"), text, _allowed(schema))
+
+
+def _allowed(schema: JSON) -> str:
+    """A schema as a phrase."""
+    if "anyOf" in schema:
+        return " or ".join(_allowed(option) for option in schema["anyOf"])
+    if "enum" in schema:
+        return "one of " + ", ".join(str(value) for value in schema["enum"])
+    parts = [str(schema.get("type", "any value"))]
+    for low, high, unit in (
+        ("minLength", "maxLength", " characters"),
+        ("minimum", "maximum", ""),
+        ("minItems", "maxItems", " items"),
+    ):
+        if low in schema and high in schema:
+            parts.append(f"{schema[low]} to {schema[high]}{unit}")
+        elif low in schema:
+            parts.append(f"at least {schema[low]}{unit}")
+        elif high in schema:
+            parts.append(f"at most {schema[high]}{unit}")
+    if "items" in schema:
+        parts.append(f"each {_allowed(schema['items'])}")
+    return ", ".join(parts)

@@ -1,0 +1,102 @@
+"""The two probes. Their answers are made in server/health.py, on the main thread."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from colibri.core.modes import Capability
+from colibri.tools.tool import Tool
+
+Count = Annotated[int, Meta(ge=0)]
+ModeName = Literal["FULL", "READONLY", "TEST", "MINIMAL"]
+
+
+class Nothing(Struct):
+    """No arguments; unknown keys are ignored."""
+
+
+class Ping(Struct):
+    version: str
+    mode: ModeName
+    uptime_ms: Count
+
+
+class Database(Struct):
+    path: str | None
+    status: str
+    size_bytes: Count
+    wal_bytes: Count
+    sqlite_version: str | None
+
+
+class Condition(Struct):
+    state: Literal["NORMAL", "SAFE_MODE", "DIAGNOSE"]
+    cause: str | None
+    checks: dict[str, str]
+    age_ms: int | None
+
+
+class Tools(Struct):
+    count: Count
+    names: list[str]
+
+
+class Lanes(Struct):
+    read: Count
+    write: Count
+
+
+class Dropped(Struct):
+    probe_records: Count
+    overloaded: Count
+    unavailable: Count
+    shutting_down: Count
+    log_lines: Count
+
+
+class Health(Struct):
+    status: Literal["ok"]
+    version: Annotated[str, Meta(min_length=1)]
+    uptime_ms: Count
+    db_tables: Count
+    phase: Literal["phase1", "phase2"]
+    mode: ModeName
+    db: Database
+    condition: Condition
+    tools: Tools
+    capabilities: list[str]
+    stages: list[str]
+    skill_count: Count
+    queues: Lanes
+    open_calls: Count
+    dropped: Dropped
+
+
+TOOLS = (
+    Tool(
+        name="server_ping",
+        title="Ping",
+        description="Check that Colibri is alive: version, mode and uptime, at once and without"
+        " touching the database.",
+        input=Nothing,
+        output=Ping,
+        lane="probe",
+        capability=Capability.PROBE,
+        pattern="A",
+        handler=None,
+        idempotent=True,
+    ),
+    Tool(
+        name="server_health",
+        title="Health",
+        description="Ask this when something seems wrong: whether the database is open and where it"
+        " is, whether writing is held back and why, which tools there are, what waits.",
+        input=Nothing,
+        output=Health,
+        lane="probe",
+        capability=Capability.PROBE,
+        pattern="A",
+        handler=None,
+        idempotent=True,
+    ),
+)

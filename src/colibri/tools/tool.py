@@ -1,0 +1,56 @@
+"""Tool: one tool, declared in one place; and Work, what its handler is given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import msgspec
+
+from colibri.core.modes import Capability
+
+if TYPE_CHECKING:
+    import apsw
+
+Lane = Literal["probe", "read", "write"]
+Pattern = Literal["A", "B"]
+
+
+class Work(Protocol):
+    """A call as its handler sees it; the world comes in through this."""
+
+    @property
+    def db(self) -> "apsw.Connection":
+        """The lane's connection, inside a transaction."""
+
+    @property
+    def now(self) -> str:
+        """UTC, RFC 3339, microseconds."""
+
+    def pause(self) -> None:
+        """Between two slices of a long read: let the lane serve what waits."""
+
+
+Handler = Callable[[Work, Any], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """`handler` is None for the probes: the main thread answers them before msgspec is loaded."""
+
+    name: str
+    title: str
+    description: str
+    input: type[msgspec.Struct]
+    output: type[msgspec.Struct] | None
+    lane: Lane
+    capability: Capability
+    pattern: Pattern
+    handler: Handler | None
+    idempotent: bool
+    alone: bool = False  # has a round of its own
+    sliced: bool = False  # a long read, with a transaction of its own for each slice
+
+
+def is_struct(schema: object) -> bool:
+    """Whether a schema can describe a tool's arguments."""
+    return isinstance(schema, type) and issubclass(schema, msgspec.Struct)
