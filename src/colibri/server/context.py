@@ -8,7 +8,8 @@ import re
 import threading
 import time
 
-from colibri import VERSION, config
+from colibri import VERSION
+from colibri.config import detect_mode, load
 from colibri.core.errors import Unavailable
 from colibri.core.frozen import Frozen
 from colibri.core.modes import MODE_GRANTS, Capability, Mode
@@ -96,6 +97,7 @@ class ColibriServerContext:
         self.boot_start_ms = boot_start_ms
         self.logger = logger
         self.config = config
+        self.limits = config or load(environ={})
         self.install_handlers = install_handlers
         self.phase: str | None = None
         self.stages = STAGES
@@ -230,11 +232,6 @@ class ColibriServerContext:
 
     # What everybody asks.
 
-    @property
-    def limits(self) -> "Config":
-        """The configuration, or its defaults for a server without one."""
-        return self.config or config.load(environ={})
-
     def admitted(self) -> list[Registered]:
         """The tools that the mode admits, in order."""
         grants = MODE_GRANTS[self.mode]
@@ -273,9 +270,10 @@ class ColibriServerContext:
 
     def _send(self, line: bytes) -> None:
         self.transport.send(line)
-        self._answers += 1
-        if self._answers == OPENING_ANSWERS:
-            self.may_load.set()
+        if not self.may_load.is_set():
+            self._answers += 1
+            if self._answers >= OPENING_ANSWERS:
+                self.may_load.set()
 
 
 def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
@@ -308,7 +306,7 @@ def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
 def _mode(mode: Mode | str | None, settings: "Config | None") -> Mode:
     if mode is not None:
         return Mode(mode)
-    return config.detect_mode() if settings is None else settings.mode
+    return detect_mode() if settings is None else settings.mode
 
 
 def _monotonic_ms() -> float:

@@ -149,16 +149,29 @@ class WriteLane(Lane):
         return calls
 
     def _round(self, jobs: list[Job], calls: deque[Call]) -> None:
-        pipeline, recorder = self.ctx.pipeline, self.ctx.pipeline.recorder
-        if recorder is None or self.ctx.health.latched:
-            self._without_ledger(jobs, calls)
-        elif (jobs or calls) and pipeline.enter(recorder, jobs, list(calls)):
-            while calls:
-                pipeline.round(recorder, calls)
-                if calls and (more := self.collect(wait=False)):
-                    pipeline.enter(recorder, more, [])
+        if not self._enter(jobs, list(calls)):
+            return
+        while calls:
+            recorder = self._recorder()
+            if recorder is None:  # a commit of this round has found that nothing may be written
+                self._without_ledger([], list(calls))
+                return
+            self.ctx.pipeline.round(recorder, calls)
+            if calls:
+                self._enter(self.collect(wait=False), [])
 
-    def _without_ledger(self, jobs: list[Job], calls: deque[Call]) -> None:
+    def _enter(self, jobs: list[Job], calls: list[Call]) -> bool:
+        """Whether the calls are in the ledger now and may run."""
+        recorder = self._recorder()
+        if recorder is None:
+            self._without_ledger(jobs, calls)
+            return False
+        return bool(jobs or calls) and self.ctx.pipeline.enter(recorder, jobs, calls)
+
+    def _recorder(self) -> "Recorder | None":
+        return None if self.ctx.health.latched else self.ctx.pipeline.recorder
+
+    def _without_ledger(self, jobs: list[Job], calls: list[Call]) -> None:
         for job in jobs:
             job.finish(self.ctx.no_store())
         for call in calls:

@@ -93,21 +93,20 @@ def require_sqlite(version: str) -> None:
 
 
 def connect(path: str, access: Access) -> Connection:
-    """The one place where connections are made; each has every setting."""
+    """The one place where connections are made; each has every setting.
+
+    SQLite opens the file at the first read, so what is wrong with it shows only then.
+    """
     name = path
     if access == "immutable":
         quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         name = f"file:{quoted}?immutable=1"
     db = Connection(name, flags=_FLAGS[access])
-    try:
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
-        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        db.execute(_SETTINGS)
-        if access != "write":
-            db.execute("PRAGMA query_only = ON")
-    except BaseException:
-        db.close()
-        raise
+    db.set_busy_timeout(BUSY_TIMEOUT_MS)
+    db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    db.execute(_SETTINGS)
+    if access != "write":
+        db.execute("PRAGMA query_only = ON")
     return db
 
 
