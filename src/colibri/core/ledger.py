@@ -53,7 +53,6 @@ THE VIEWS of the database show the records under the names of the seeds. `action
 sequence_no, and the outcome of an enter is `running`. `thought_records` has a row for each thought.
 """
 
-import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -140,7 +139,7 @@ def header(  # noqa: PLR0913 - one for each member of the format
 
 
 def leaf(header: bytes) -> bytes:
-    return hashlib.sha256(b"\0" + header).digest()
+    return sha256(b"\0" + header)
 
 
 def body(kind: str, payload: Mapping[str, object]) -> bytes:
@@ -363,6 +362,7 @@ class Checker:
         """The verdict; last is the seq up to which there should be records."""
         if self.seq < last:
             self._note_gap(last)
+            self.seq = last
         if self.seq < self._watched:
             detail = f"the log ends at {self.seq}, but record {self._watched} was seen"
             self._note(self.seq + 1, "truncated", detail)

@@ -1,0 +1,85 @@
+"""core/canonical.py against RFC 8785 and the rfc8785 package."""
+
+import hashlib
+from enum import IntEnum, StrEnum
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER, encode, sha256
+
+INTEGERS = st.integers(-MAX_INTEGER, MAX_INTEGER)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+KEYS = st.text(st.characters(max_codepoint=127))
+VALUES = st.recursive(
+    st.none() | st.booleans() | INTEGERS | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+)
+
+
+@given(VALUES)
+def test_the_bytes_are_those_of_rfc_8785(value: object) -> None:
+    """Design §9: within the allowed values the standard library gives the RFC's bytes."""
+    assert encode(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+def test_control_characters_are_escaped_as_in_the_rfc() -> None:
+    """RFC 8785 §3.2.2.2: the short escapes, else lower-case \\u00xx, and nothing more."""
+    assert (
+        encode('\b\t\n\f\r"\\\0\x1f\x7f€')
+        == b'"\\b\\t\\n\\f\\r\\"\\\\\\u0000\\u001f\x7f\xe2\x82\xac"'
+    )
+
+
+def test_tuples_and_enumerations_are_encoded_as_what_they_stand_for() -> None:
+    colour = StrEnum("colour", {"RED": "red"})
+    number = IntEnum("number", {"ONE": 1})
+    assert encode({"b": (colour.RED, number.ONE), "a": True}) == b'{"a":true,"b":["red",1]}'
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (1.5, "$: a float has no place in a record"),
+        ({"a": [0, float("nan")]}, "$.a[1]: a float has no place in a record"),
+        ([b"bytes"], "$[0]: a bytes has no place in a record"),
+        ({"a": {"b": {1, 2}}}, "$.a.b: a set has no place in a record"),
+        ({"n": 2**53}, "$.n: an integer beyond ±(2^53-1)"),
+        ({"n": -(2**53)}, "$.n: an integer beyond ±(2^53-1)"),
+        (["ab\ud800"], "$[0]: a lone surrogate at character 2"),
+        ({"a": {"é": 1}}, "$.a: a key that is not an ASCII string: 'é'"),
+        ({1: 1}, "$: a key that is not an ASCII string: 1"),
+    ],
+)
+def test_what_a_record_may_not_hold_is_refused_with_its_place(value: object, problem: str) -> None:
+    """Design §9: anything else is refused."""
+    with pytest.raises(ValueError) as caught:
+        encode(value)
+    assert str(caught.value) == problem
+
+
+def nested(levels: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_a_value_may_be_as_deep_as_the_limit_and_no_deeper() -> None:
+    """Design §5: depth at most 64."""
+    assert encode(nested(MAX_DEPTH)) == b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+    with pytest.raises(ValueError, match="more than 64 levels deep"):
+        encode(nested(MAX_DEPTH + 1))
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    value: list[object] = []
+    value.append(value)
+    with pytest.raises(ValueError, match="levels deep"):
+        encode(value)
+
+
+def test_sha256_is_sha256() -> None:
+    assert sha256(b"abc") == hashlib.sha256(b"abc").digest()

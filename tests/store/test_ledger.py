@@ -1,0 +1,527 @@
+"""store/ledger.py: appending, and the check against every damage, done to a real file."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from colibri.core import ledger as record
+from colibri.core.errors import Damaged
+from colibri.core.ledger import Entry, Head, Report
+from colibri.store import db as database
+from colibri.store import ledger
+from colibri.store.ledger import Chain
+from tests.store.conftest import LOG, Writer
+
+AT = "2026-01-01T00:00:00.000000Z"
+ZEROS = "0" * 64
+LAST = 11
+
+
+def nonce(seq: int) -> bytes:
+    return seq.to_bytes(32)
+
+
+def no_pause() -> None:
+    pass
+
+
+def enter(tool: str, **arguments: object) -> dict[str, object]:
+    return record.enter_payload(server="server-1", tool=tool, arguments=arguments)
+
+
+def leave(seq: int, tool: str) -> dict[str, object]:
+    return record.exit_payload(enter=seq, tool=tool, outcome="ok", duration_ms=5)
+
+
+def write_story(db: apsw.Connection) -> None:
+    """Eleven records: a session (1–3), a thought (4–6), a task (7–10), and an open call (11)."""
+    fields = {"status": [None, "INIT"], "depends_on": [None, []]}
+    thought = {"thought_id": "R-5", "index": 0, "type": "plan", "content": "é", "prev": ZEROS}
+    with database.transaction(db, durable=True):
+        add = Chain(db, LOG, nonce).append
+        add("call.enter", enter("audit_session_start", intent="try"), at=AT, call="A")
+        opened = {"session_id": "S-1", "intent": "try", "task_id": None}
+        add("session.open", opened, at=AT, call="A", session="S-1")
+        add("call.exit", leave(1, "audit_session_start"), at=AT, call="A", session="S-1")
+        said = {"session": "S-1", "agent": "ada"}
+        add("call.enter", enter("thought_record", content="é"), at=AT, call="B", **said)
+        add("thought", thought, at=AT, call="B", **said)
+        add("call.exit", leave(4, "thought_record"), at=AT, call="B", **said)
+        add("call.enter", enter("task_create", title="do"), at=AT, call="C")
+        made = {"task_id": "T-0001", "version": 1}
+        add("task", {**made, "attempt": 1, "set": fields}, at=AT, call="C", task="T-0001")
+        texts = {"title": [None, "do"], "description": [None, None]}
+        add("task.text", {**made, "set": texts}, at=AT, call="C", task="T-0001")
+        add("call.exit", leave(7, "task_create"), at=AT, call="C", task="T-0001")
+        add("call.enter", enter("task_get", task_id="T-0001"), at=AT, call="D", task="T-0001")
+
+
+@pytest.fixture
+def story(path: str, writer: Writer) -> str:
+    """The path of a database that holds the story and that nobody has open."""
+    with writer() as opened:
+        write_story(opened.db)
+    return path
+
+
+@pytest.fixture
+def intruder(story: str) -> Iterator[apsw.Connection]:
+    """A second connection with no respect: triggers dropped, no foreign keys."""
+    db = apsw.Connection(story)
+    for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        db.execute(f"DROP TRIGGER {name}")
+    yield db
+    db.close()
+
+
+def verify(path: str, *, head: Head | None = None, upto: int | None = None) -> Report:
+    db = database.open_reader(path)
+    try:
+        return ledger.verify(db, pause=no_pause, head=head, upto=upto, slice_size=4)
+    finally:
+        db.close()
+
+
+def damage(path: str, *, head: Head | None = None) -> list[tuple[int, str]]:
+    return [(found.seq, found.what) for found in verify(path, head=head).breaks]
+
+
+def without_constraints(db: apsw.Connection) -> None:
+    """Make the ledger a table that takes anything."""
+    db.execute("CREATE TABLE copy AS SELECT * FROM ledger; DROP TABLE ledger")
+    db.execute("CREATE TABLE ledger AS SELECT * FROM copy; DROP TABLE copy")
+
+
+def rewrite(db: apsw.Connection, seq: int, **changes: object) -> None:
+    """Forge a record that is sound in itself: header, leaf and columns agree."""
+    names = ("at", "kind", "call", "session", "task", "agent", "prev")
+    row = next(db.execute(f"SELECT {', '.join(names)} FROM ledger WHERE seq = ?", (seq,)))
+    parts = dict(zip(names, row, strict=True)) | changes
+    nonce, body = next(db.execute("SELECT nonce, body FROM payloads WHERE seq = ?", (seq,)))
+    header = record.header(log=LOG, seq=seq, payload=record.commitment(nonce, body), **parts)
+    db.execute(
+        "UPDATE ledger SET header = ?, leaf = ?, at = ?, prev = ? WHERE seq = ?",
+        (header, record.leaf(header), parts["at"], parts["prev"], seq),
+    )
+
+
+def leaf_of(db: apsw.Connection, seq: int) -> bytes:
+    (leaf,) = next(db.execute("SELECT leaf FROM ledger WHERE seq = ?", (seq,)))
+    assert isinstance(leaf, bytes)
+    return leaf
+
+
+def swap(db: apsw.Connection, one: int, other: int) -> None:
+    for old, new in ((one, -1), (other, one), (-1, other)):
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        db.execute("UPDATE ledger SET seq = ? WHERE seq = ?", (new, old))
+
+
+def reformat(db: apsw.Connection) -> None:
+    (header,) = next(db.execute("SELECT header FROM ledger WHERE seq = ?", (LAST,)))
+    assert isinstance(header, bytes)
+    spaced = header.replace(b",", b", ")
+    db.execute(
+        "UPDATE ledger SET header = ?, leaf = ? WHERE seq = ?", (spaced, record.leaf(spaced), LAST)
+    )
+
+
+def repeat_prev(db: apsw.Connection, prev: bytes) -> None:
+    without_constraints(db)
+    rewrite(db, LAST, prev=prev)
+
+
+def execute(sql: str) -> Callable[[apsw.Connection], None]:
+    def run(db: apsw.Connection) -> None:
+        db.execute(sql)
+
+    return run
+
+
+def loosely(sql: str) -> Callable[[apsw.Connection], None]:
+    def run(db: apsw.Connection) -> None:
+        without_constraints(db)
+        db.execute(sql)
+
+    return run
+
+
+DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]]]] = {
+    "a header": (
+        execute(
+            "UPDATE ledger SET header = CAST(replace(header, 'ada', 'bob') AS BLOB) WHERE seq = 5"
+        ),
+        [(5, "altered record")],
+    ),
+    "a leaf": (
+        execute("UPDATE ledger SET leaf = zeroblob(32) WHERE seq = 5"),
+        [(5, "altered record")],
+    ),
+    "a header with spaces, hashed anew": (reformat, [(LAST, "altered record")]),
+    "an absent header": (
+        loosely("UPDATE ledger SET header = NULL WHERE seq = 5"),
+        [(5, "altered record")],
+    ),
+    "a payload": (
+        execute("UPDATE payloads SET body = x'7b7d' WHERE seq = 5"),
+        [(5, "altered payload")],
+    ),
+    "a nonce": (
+        execute("UPDATE payloads SET nonce = zeroblob(32) WHERE seq = 5"),
+        [(5, "altered payload")],
+    ),
+    "an enter's payload": (
+        execute("UPDATE payloads SET body = x'7b7d' WHERE seq = 4"),
+        [(4, "altered payload")],
+    ),
+    **{
+        f"the column {name}": (
+            execute(f"UPDATE ledger SET {name} = 'task' WHERE seq = 5"),
+            [(5, "altered column")],
+        )
+        for name in ("at", "kind", "call", "session", "task", "agent")
+    },
+    "the column prev": (
+        execute("UPDATE ledger SET prev = zeroblob(32) WHERE seq = 5"),
+        [(5, "altered column")],
+    ),
+    "a column that is no text": (
+        execute("UPDATE ledger SET at = CAST(x'ff' AS TEXT) WHERE seq = 5"),
+        [(5, "altered column")],
+    ),
+    "columns that are no text": (
+        execute("UPDATE ledger SET at = CAST(x'ff' AS TEXT) WHERE seq IN (2, 3, 11)"),
+        [(2, "altered column"), (3, "altered column"), (LAST, "altered column")],
+    ),
+    "a deleted record": (
+        execute("DELETE FROM ledger WHERE seq = 5"),
+        [(5, "missing record")],
+    ),
+    "deleted records": (
+        execute("DELETE FROM ledger WHERE seq BETWEEN 4 AND 9"),
+        [(4, "missing record")],
+    ),
+    "a deleted beginning": (
+        execute("DELETE FROM ledger WHERE seq = 1"),
+        [(1, "missing record")],
+    ),
+    "a deleted payload": (
+        execute("DELETE FROM payloads WHERE seq = 5"),
+        [(5, "missing payload")],
+    ),
+    "two records in each other's place": (
+        lambda db: swap(db, 4, 5),
+        [(4, "out of order"), (5, "out of order")],
+    ),
+    "a record that follows an earlier one": (
+        lambda db: repeat_prev(db, leaf_of(db, 8)),
+        [(LAST, "forked")],
+    ),
+    "a record that begins the log anew": (
+        lambda db: repeat_prev(db, record.genesis(LOG)),
+        [(LAST, "forked")],
+    ),
+    "a record that follows nobody": (
+        lambda db: rewrite(db, LAST, prev=bytes(32)),
+        [(LAST, "broken link")],
+    ),
+    "a record written anew": (
+        lambda db: rewrite(db, 5, at="2020-01-01T00:00:00.000000Z"),
+        [(6, "broken link")],
+    ),
+    "another first record": (
+        lambda db: rewrite(db, 1, prev=bytes(32)),
+        [(1, "broken link"), (2, "broken link")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("inflict", "found"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_each_damage_is_named_once(
+    story: str,
+    intruder: apsw.Connection,
+    inflict: Callable[[apsw.Connection], None],
+    found: list[tuple[int, str]],
+) -> None:
+    """Design §9; trust.md R13: one name for each damage, and no alarm for what follows it."""
+    inflict(intruder)
+    assert damage(story) == found
+
+
+def test_a_sound_log_is_valid_over_many_slices(story: str) -> None:
+    report = verify(story)
+    assert (report.valid, report.record_count, report.breaks) == (True, LAST, ())
+    assert [(call.seq, call.tool, call.server) for call in report.open_calls] == [
+        (LAST, "task_get", "server-1")
+    ]
+
+
+def test_a_flip_of_any_byte_is_found_and_found_once(story: str, intruder: apsw.Connection) -> None:
+    """trust.md R13: flip every byte of what is stored."""
+    columns = (
+        ("ledger", "header"),
+        ("ledger", "leaf"),
+        ("payloads", "nonce"),
+        ("payloads", "body"),
+    )
+    flips = 0
+    for table, column in columns:
+        rows = intruder.execute(f"SELECT seq, {column} FROM {table} WHERE seq <= 6").fetchall()
+        for seq, stored in rows:
+            assert isinstance(stored, bytes)
+            for at in range(len(stored)):
+                flipped = bytearray(stored)
+                flipped[at] ^= 1 << at % 8
+                intruder.execute("BEGIN")
+                intruder.execute(
+                    f"UPDATE {table} SET {column} = ? WHERE seq = ?", (bytes(flipped), seq)
+                )
+                breaks = ledger.verify(intruder, pause=no_pause).breaks
+                intruder.execute("ROLLBACK")
+                assert [found.seq for found in breaks] == [seq], (table, column, seq, at)
+                flips += 1
+    assert flips > 3_000
+
+
+def test_a_cut_off_tail_is_seen_by_who_holds_a_head(story: str, intruder: apsw.Connection) -> None:
+    """Design §9: tamper-evident, to someone holding an earlier head."""
+    held = Head(LAST, leaf_of(intruder, LAST))
+    intruder.execute("DELETE FROM ledger WHERE seq > 9")
+    assert damage(story) == []
+    assert damage(story, head=held) == [(10, "truncated")]
+
+
+def test_a_log_written_anew_is_seen_by_who_holds_a_head(
+    story: str, intruder: apsw.Connection
+) -> None:
+    held = Head(LAST, leaf_of(intruder, LAST))
+    assert damage(story, head=held) == []
+    rewrite(intruder, LAST, at="2020-01-01T00:00:00.000000Z")
+    assert damage(story) == []
+    assert damage(story, head=held) == [(LAST, "replaced")]
+
+
+def test_an_altered_record_is_not_also_called_replaced(
+    story: str, intruder: apsw.Connection
+) -> None:
+    held = Head(5, leaf_of(intruder, 5))
+    intruder.execute("UPDATE ledger SET leaf = zeroblob(32) WHERE seq = 5")
+    assert damage(story, head=held) == [(5, "altered record")]
+
+
+def test_a_check_ends_where_it_is_told_but_reaches_a_head_from_outside(
+    story: str, intruder: apsw.Connection
+) -> None:
+    """Design §9: audit_verify_chain checks up to the record before its own enter."""
+    held = Head(8, leaf_of(intruder, 8))
+    assert verify(story, upto=6).record_count == 6
+    assert verify(story, upto=6, head=held).record_count == 8
+    assert verify(story, upto=100).record_count == LAST
+
+
+def test_a_missing_last_record_is_noticed_if_later_ones_are_there(
+    story: str, intruder: apsw.Connection
+) -> None:
+    held = Head(6, leaf_of(intruder, 6))
+    intruder.execute("DELETE FROM ledger WHERE seq IN (5, 6)")
+    for head in (None, held):
+        breaks = verify(story, upto=6, head=head).breaks
+        assert [(found.seq, found.what) for found in breaks] == [(5, "missing record")]
+
+
+def test_others_get_their_turn_between_two_slices(story: str) -> None:
+    """Design §4: each slice in its own read transaction."""
+    pauses: list[bool] = []
+    db = database.open_reader(story)
+    ledger.verify(db, pause=lambda: pauses.append(db.in_transaction), slice_size=5)
+    db.close()
+    assert pauses == [False, False]
+
+
+def erase(db: apsw.Connection, seqs: list[int]) -> None:
+    with database.transaction(db, durable=True):
+        payload = {"seqs": seqs, "reason": "asked for"}
+        Chain(db, LOG, nonce).append("erasure", payload, at=AT, call="E")
+        for seq in seqs:
+            db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+
+
+def test_erased_payloads_are_reported_and_the_chain_still_holds(story: str, writer: Writer) -> None:
+    """Design §9, Erasure: proofs stay valid; never as fine."""
+    with writer() as opened:
+        erase(opened.db, [4, 5])
+    report = verify(story)
+    assert (report.valid, report.erased, report.record_count) == (True, (4, 5), LAST + 1)
+    assert "2 payloads are erased and can no longer be read" in report.not_checked
+
+
+def test_an_erasure_during_a_check_is_no_damage(story: str, writer: Writer) -> None:
+    """Design §4: the check goes up to the seq fixed at its start, the erasure comes later."""
+    with writer() as opened:
+        pending = [[5], [9]]
+        db = database.open_reader(story)
+        report = ledger.verify(
+            db, pause=lambda: erase(opened.db, pending.pop(0)) if pending else None, slice_size=4
+        )
+        db.close()
+    assert (report.valid, report.erased, report.record_count) == (True, (5, 9), LAST)
+
+
+def test_a_range_is_checked_with_its_link_to_the_record_before(
+    story: str, intruder: apsw.Connection
+) -> None:
+    """Design §10: the last records at boot, samples in the health loop."""
+
+    def found(first: int, last: int) -> list[tuple[int, str]]:
+        return [(b.seq, b.what) for b in ledger.check_range(intruder, first, last)]
+
+    assert found(1, 3) == found(5, 8) == found(10, 1_000) == found(500, 600) == []
+    rewrite(intruder, 5, at="2020-01-01T00:00:00.000000Z")
+    intruder.execute("UPDATE ledger SET at = CAST(x'ff' AS TEXT) WHERE seq = 8")
+    intruder.execute("DELETE FROM ledger WHERE seq = 10")
+    assert found(1, 5) == []
+    assert found(6, 9) == [(6, "broken link"), (8, "altered column")]
+    assert found(9, 10) == found(11, 11) == [(10, "missing record")]
+
+
+def test_a_range_knows_what_was_erased_later(story: str, writer: Writer) -> None:
+    with writer() as opened:
+        erase(opened.db, [4, 5])
+        assert ledger.check_range(opened.db, 4, 6) == []
+
+
+def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writer) -> None:
+    """Design §4, Rounds: each handler in its own savepoint."""
+    with writer() as opened:
+        with database.transaction(opened.db, durable=True):
+            chain = Chain(opened.db, LOG, nonce)
+            first = chain.append("call.enter", enter("task_get"), at=AT, call="A")
+            mark = chain.mark()
+            with pytest.raises(ZeroDivisionError), database.savepoint(opened.db):
+                chain.append("erasure", {"seqs": [], "reason": ""}, at=AT, call="A")
+                raise ZeroDivisionError
+            chain.reset(mark)
+            second = chain.append("call.exit", leave(first.seq, "task_get"), at=AT, call="A")
+        assert (first.seq, second.seq) == (1, 2)
+        assert ledger.head(opened.db) == second
+    assert verify(path).valid
+
+
+def test_a_record_with_a_payload_of_another_kind_is_not_appended(writer: Writer) -> None:
+    with writer() as opened, database.transaction(opened.db, durable=False):
+        chain = Chain(opened.db, LOG, nonce)
+        with pytest.raises(ValueError, match="a thought record has"):
+            chain.append("thought", {"content": "…"}, at=AT, call="A")
+        assert (chain.mark().seq, ledger.head(opened.db)) == (0, None)
+
+
+def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
+    """Design §6: the receipt is the exit record's seq and leaf."""
+    with writer() as opened, database.transaction(opened.db, durable=False):
+        entry = Chain(opened.db, LOG, nonce).append(
+            "call.enter", enter("task_get"), at=AT, call="A"
+        )
+        header, stored = next(opened.db.execute("SELECT header, leaf FROM ledger"))
+        assert isinstance(header, bytes)
+        assert entry == Entry(1, record.leaf(header)) == Entry(1, stored)
+
+
+def test_the_leaf_at_a_seq_is_found_if_there_is_one(story: str, intruder: apsw.Connection) -> None:
+    assert ledger.leaf_at(intruder, LAST) == leaf_of(intruder, LAST)
+    assert ledger.leaf_at(intruder, LAST + 1) is None
+
+
+def test_the_database_says_which_log_it_holds_or_is_damaged(writer: Writer) -> None:
+    with writer() as opened:
+        assert ledger.log_id(opened.db) == LOG
+        opened.db.execute("DELETE FROM meta")
+        with pytest.raises(Damaged, match="which log"):
+            ledger.log_id(opened.db)
+
+
+def test_enters_and_exits_after_a_seq_are_what_changes_the_open_calls(
+    story: str, intruder: apsw.Connection
+) -> None:
+    assert ledger.open_calls_since(intruder, 4) == [
+        (6, "call.exit", "B"),
+        (7, "call.enter", "C"),
+        (10, "call.exit", "C"),
+        (11, "call.enter", "D"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE ledger SET at = 'now' WHERE seq = 1",
+        "DELETE FROM ledger WHERE seq = 11",
+        "UPDATE payloads SET body = x'00' WHERE seq = 1",
+        "REPLACE INTO ledger SELECT * FROM ledger WHERE seq = 11",
+    ],
+)
+def test_the_database_itself_refuses_to_change_the_ledger(
+    story: str, writer: Writer, sql: str
+) -> None:
+    """Design §9: triggers refuse; recursive_triggers makes REPLACE no way around them."""
+    with writer() as opened, pytest.raises(apsw.ConstraintError, match="append-only"):
+        opened.db.execute(sql)
+    assert verify(story).valid
+
+
+def test_the_chain_cannot_fork(story: str, intruder: apsw.Connection) -> None:
+    """Design §9: seq, leaf and prev are UNIQUE."""
+    with pytest.raises(apsw.ConstraintError, match=r"ledger\.prev"):
+        rewrite(intruder, LAST, prev=leaf_of(intruder, 8))
+
+
+@pytest.mark.parametrize("view", ["actions", "audit_events"])
+def test_calls_are_shown_under_the_seeds_names(
+    story: str, intruder: apsw.Connection, view: str
+) -> None:
+    """Design §9: sequence_no is the enter's seq on both rows; `running` on enter."""
+    intruder.execute("DELETE FROM payloads WHERE seq = 4")
+    cursor = intruder.execute(f"SELECT * FROM {view} WHERE correlation_id IN ('A', 'B')")
+    names = [name for name, _ in cursor.get_description()]
+    assert names == [
+        "sequence_no",
+        "phase",
+        "tool",
+        "correlation_id",
+        "outcome",
+        "result_hash",
+        "duration_ms",
+        "at",
+    ]
+    assert cursor.fetchall() == [
+        (1, "enter", "audit_session_start", "A", "running", None, None, AT),
+        (1, "exit", "audit_session_start", "A", "ok", None, 5, AT),
+        (4, "enter", None, "B", "running", None, None, AT),
+        (4, "exit", "thought_record", "B", "ok", None, 5, AT),
+    ]
+
+
+def test_thoughts_are_shown_under_the_seeds_name(story: str, intruder: apsw.Connection) -> None:
+    """Design §7, Thought; §9: erased text is shown as [erased]."""
+    leaf = leaf_of(intruder, 5).hex()
+    query = "SELECT * FROM thought_records"
+    cursor = intruder.execute(query)
+    row = dict(zip([name for name, _ in cursor.get_description()], next(cursor), strict=True))
+    assert SimpleNamespace(**row) == SimpleNamespace(
+        thought_id="R-5",
+        seq=5,
+        idx=0,
+        session_id="S-1",
+        task_id=None,
+        agent_id="ada",
+        type="plan",
+        content="é",
+        created_at=AT,
+        prev_hash=ZEROS,
+        hash=leaf,
+    )
+    intruder.execute("DELETE FROM payloads WHERE seq = 5")
+    assert next(intruder.execute(query)) == (
+        "R-5", 5, None, "S-1", None, "ada", None, "[erased]", AT, None, leaf,
+    )  # fmt: skip
