@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # A client opens with a handshake and tools/list. Loading the database and the tools competes with
 # the main thread for the interpreter, so it begins after these two, or when a call needs it.
 OPENING_ANSWERS = 2
+MAX_UNKNOWN_NAME = 128
 _TOOL_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _LANE_CAPABILITY: "dict[Lane, Capability]" = {
     "probe": Capability.PROBE,
@@ -109,7 +110,7 @@ class ColibriServerContext:
         self.input_ended = False
         self.exit_code = 0
         self.store_failure: str | None = None
-        self.store_status = "not configured" if config is None else "opening"
+        self.store_status = _store_status(mode, config)
         self.may_load = threading.Event()
         self._answers = 0
         self.store_ready = threading.Event()
@@ -173,7 +174,8 @@ class ColibriServerContext:
         tool = self.tools.get(name)
         if tool is not None and tool.capability not in MODE_GRANTS[self.mode]:
             tool = None
-        call = Call(request, name, arguments, tool)
+        # The ledger needs no more of a name that is no tool's: it has the request line's hash.
+        call = Call(request, name if tool else name[:MAX_UNKNOWN_NAME], arguments, tool)
         request.work = call
         if self.stop_reason is not None:
             self.pipeline.turn_away(call, envelope.SHUTTING_DOWN, "the server is shutting down")
@@ -301,6 +303,13 @@ def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
         config=config,
         install_handlers=install_handlers,
     )
+
+
+def _store_status(mode: Mode, settings: "Config | None") -> str:
+    """What server_health says of the database before the write thread has come to it."""
+    if settings is None:
+        return "not configured"
+    return "not opened in MINIMAL" if mode == Mode.MINIMAL else "opening"
 
 
 def _mode(mode: Mode | str | None, settings: "Config | None") -> Mode:

@@ -16,6 +16,7 @@ import threading
 
 from colibri.core.frozen import Frozen
 from colibri.core.modes import MODE_GRANTS, STATE_GRANTS, Capability, State
+from colibri.server.faults import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,14 +204,20 @@ class Checks:
             if self._db is not None:
                 self._look_at_store(self._db, found)
         except Exception as problem:
-            why = f"the health check could not run: {problem}"
-            self._ctx.health.settle(Condition(state=State.DIAGNOSE, cause="check", why=why))
-            found["check"] = why
+            self._could_not_check(problem, found)
         else:
             self._ctx.health.settle(_overload(overloads))
         self._ctx.health.snapshot = Snapshot(
             at_ms=self._ctx.now_ms(), checks=found, open_calls=len(self._open)
         )
+
+    def _could_not_check(self, problem: Exception, found: dict[str, str]) -> None:
+        if kind_of(problem) == "damaged":  # that is what the check is for
+            self._damage(found, "store", f"the database file is damaged: {problem}")
+            return
+        why = f"the health check could not run: {problem}"
+        self._ctx.health.settle(Condition(state=State.DIAGNOSE, cause="check", why=why))
+        found["check"] = why
 
     def _look_at_load(self, found: dict[str, str]) -> list[str]:
         limits = self._ctx.limits

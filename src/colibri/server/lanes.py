@@ -127,7 +127,13 @@ class WriteLane(Lane):
         store.open_store(self.ctx)
         while not self.ended or self.calls:
             jobs = self.collect(wait=not self.calls and not self.ended)
-            self._round(jobs, self._next_round())
+            try:
+                calls = self._next_round()
+            except BaseException:
+                for job in jobs:  # they are in no queue any more where _give_up would find them
+                    job.finish(Unavailable("the write thread has stopped"))
+                raise
+            self._round(jobs, calls)
 
     def _next_round(self) -> deque[Call]:
         """The calls of the next round, prepared; a no-op on the way is run."""
@@ -190,12 +196,14 @@ class ReadLane(Lane):
         """Wait for the database, then serve call after call until the end."""
         self.ctx.store_ready.wait()
         self._db = store.open_reader(self.ctx)
-        while not self.ended or self.calls:
-            self.collect(wait=not self.calls and not self.ended)
-            if self.calls:
-                self._serve(self.calls.popleft())
-        if self._db is not None:
-            self._db.close()
+        try:
+            while not self.ended or self.calls:
+                self.collect(wait=not self.calls and not self.ended)
+                if self.calls:
+                    self._serve(self.calls.popleft())
+        finally:
+            if self._db is not None:
+                self._db.close()
 
     def _serve(self, item: "Call | Callable[[], None]") -> None:
         if not isinstance(item, Call):

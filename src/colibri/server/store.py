@@ -30,9 +30,9 @@ def open_store(ctx: "ColibriServerContext") -> None:
     """Steps 5 and 6; when this returns calls can be served or are known to be impossible."""
     ctx.may_load.wait(_OPENING_SECONDS)
     try:
-        if ctx.mode == Mode.MINIMAL:
-            ctx.store_status = "not opened in MINIMAL"
-        elif ctx.config is not None and _load_database(ctx, ctx.config):  # 5
+        if ctx.config is None or ctx.mode == Mode.MINIMAL:
+            return
+        if _load_database(ctx, ctx.config):  # 5
             _load_domains(ctx, ctx.config)  # 6
     finally:
         ctx.store_ready.set()
@@ -70,9 +70,13 @@ def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
         stamp=ctx.utc().replace(":", "").replace(".", ""),
         new_log=ctx.ids.log,
     )
-    recorder = Recorder(opened, ids=ctx.ids, utc=ctx.utc, health=ctx.health)
-    small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
-    _check(ctx, opened.db, whole=small or opened.unclean)
+    try:
+        recorder = Recorder(opened, ids=ctx.ids, utc=ctx.utc, health=ctx.health)
+        small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
+        _check(ctx, opened.db, whole=small or opened.unclean)
+    except BaseException:
+        db.close(opened)
+        raise
     ctx.pipeline.recorder = recorder
     ctx.store_status = "open"
 
@@ -90,20 +94,31 @@ def _look_at_database(ctx: "ColibriServerContext", config: "Config") -> None:
 
 def _check(ctx: "ColibriServerContext", connection: "apsw.Connection", *, whole: bool) -> None:
     """A damaged ledger is still opened, for reading: SAFE_MODE says what is wrong with it."""
-    from colibri.store import db, ledger
+    from apsw import CorruptError
+
+    from colibri.store import db
 
     ctx.health.db_tables = db.table_count(connection)
-    head = ledger.head(connection)
-    problems = []
-    if head is not None:
-        first = max(1, head.seq - BOOT_RECORDS + 1)
-        breaks = ledger.check_range(connection, first, head.seq)
-        problems = [f"record {broken.seq}: {broken.what}: {broken.detail}" for broken in breaks]
-    if whole:
-        problems += db.quick_check(connection, None)
+    try:
+        problems = _broken_records(connection)
+        if whole:
+            problems += db.quick_check(connection, None)
+    except CorruptError as problem:
+        problems = [f"the database file is damaged: {problem}"]
     if problems:
         ctx.health.degrade("integrity", problems[0])
         ctx.log("error", f"[colibri] SAFE_MODE integrity: {problems[0]}")
+
+
+def _broken_records(connection: "apsw.Connection") -> list[str]:
+    """What is wrong with the newest records."""
+    from colibri.store import ledger
+
+    head = ledger.head(connection)
+    if head is None:
+        return []
+    breaks = ledger.check_range(connection, max(1, head.seq - BOOT_RECORDS + 1), head.seq)
+    return [f"record {broken.seq}: {broken.what}: {broken.detail}" for broken in breaks]
 
 
 def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
@@ -141,6 +156,6 @@ def close_store(ctx: "ColibriServerContext") -> None:
     if recorder is not None:
         from colibri.store import db
 
-        db.close(recorder.opened)
+        db.close(recorder.opened, checkpoint=ctx.health.condition.cause != "io")
         ctx.store_status = "closed"
         ctx.health.db_tables = 0

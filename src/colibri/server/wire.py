@@ -9,7 +9,7 @@ ERRORS
     -32601  a method that the request's revision does not have
     -32602  params that do not fit; an unknown tool; a cursor (there is one page)
     -32022  a version in `_meta` that is not served; data has `supported` and `requested`
-    -32000  too many open subscriptions
+    -32010  too many open subscriptions
 
 A response is no request either, but answering it could make two servers answer each other for ever:
 it is passed over.
@@ -51,7 +51,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 UNSUPPORTED_VERSION = -32022
-TOO_MANY_SUBSCRIPTIONS = -32000
+TOO_MANY_SUBSCRIPTIONS = -32010
 
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

@@ -1,0 +1,235 @@
+"""server/wire.py: the methods of both eras, and which era a request belongs to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from colibri.server.wire import HANDSHAKE_REVISIONS
+from tests.support.connection import (
+    ABSENT,
+    CAPABILITIES,
+    HINTS,
+    INFO,
+    JSON,
+    META,
+    MODERN,
+    SERVER_INFO,
+    VERSION,
+    Connection,
+    initialize,
+    new,
+    old,
+)
+
+
+@pytest.fixture
+def connection() -> Connection:
+    return Connection()
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_REVISIONS)
+def test_initialize_agrees_to_each_revision_that_has_it(
+    connection: Connection, version: str
+) -> None:
+    """Design §5: the four revisions that begin with initialize all work."""
+    assert connection.ask(initialize(version)) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": INFO,
+            "instructions": "do well",
+        },
+    }
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "", MODERN, "2099-01-01"])
+def test_initialize_with_an_unknown_version_answers_2025_11_25(
+    connection: Connection, version: str
+) -> None:
+    """Design §5: an unknown version answers 2025-11-25; 2026-07-28 has no initialize."""
+    assert connection.ask(initialize(version))["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_a_handshake_may_leave_out_capabilities_and_client_info(connection: Connection) -> None:
+    answer = connection.ask(old("initialize", {"protocolVersion": "2025-11-25"}))
+    assert answer["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_discover_tells_every_revision_and_who_answers(connection: Connection) -> None:
+    """Design §5: server/discover, resultType, server identity in _meta, ttlMs and cacheScope."""
+    assert connection.ask(new("server/discover"))["result"] == {
+        "supportedVersions": [*HANDSHAKE_REVISIONS, MODERN],
+        "capabilities": {"tools": {}},
+        "instructions": "do well",
+        **HINTS,
+        "resultType": "complete",
+        "_meta": {SERVER_INFO: INFO},
+    }
+
+
+def test_ping_answers_an_empty_result_before_and_after_the_handshake(
+    connection: Connection,
+) -> None:
+    """Design §5: on every other connection a request is served as 2025-11-25."""
+    assert connection.ask(old("ping"))["result"] == {}
+    connection.ask(initialize())
+    assert connection.ask(old("ping", {}))["result"] == {}
+
+
+def test_tools_list_is_the_services_list_as_it_is(connection: Connection) -> None:
+    assert connection.ask(old("tools/list"))["result"] == {"tools": [{"name": "one"}]}
+
+
+def test_a_modern_tools_list_says_how_long_it_keeps(connection: Connection) -> None:
+    """Design §5: ttlMs and cacheScope on server/discover and tools/list only."""
+    assert connection.ask(new("tools/list"))["result"] == {
+        "tools": [{"name": "one"}],
+        **HINTS,
+        "resultType": "complete",
+        "_meta": {SERVER_INFO: INFO},
+    }
+
+
+@pytest.mark.parametrize("build", [old, new])
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (ABSENT, {}),
+        (None, {}),
+        ({"a": 1}, {"a": 1}),
+        ([], []),
+        ([1], [1]),
+        ("x", "x"),
+        (0, 0),
+        (False, False),
+        (1.5, 1.5),
+    ],
+)
+def test_a_call_is_handed_over_with_its_arguments(
+    connection: Connection, build: Any, given: object, taken: object
+) -> None:
+    """Design §5: absent or null is {}; any other non-object goes through stage 2."""
+    params: JSON = {"name": "one"} if given is ABSENT else {"name": "one", "arguments": given}
+    message = build("tools/call", params, "c")
+    connection.say(message)
+    [(request, name, arguments)] = connection.service.calls
+    assert (name, arguments) == ("one", taken)
+    assert type(arguments) is type(taken)
+    assert (request.id, request.line) == ("c", json.dumps(message).encode())
+    assert connection.sent == []
+
+
+def test_an_answer_has_the_members_it_was_given(connection: Connection) -> None:
+    connection.say(old("tools/call", {"name": "one"}, "c"))
+    request = connection.service.calls[0][0]
+    connection.wire.answer(request, b'"isError":false', {"colibri/receipt": 7})
+    result = {"isError": False, "_meta": {"colibri/receipt": 7}}
+    assert connection.sent == [{"jsonrpc": "2.0", "id": "c", "result": result}]
+
+
+def test_a_modern_answer_adds_result_type_and_identity_but_no_cache_hint(
+    connection: Connection,
+) -> None:
+    """Design §5: resultType on results; ttlMs and cacheScope not on calls."""
+    connection.say(new("tools/call", {"name": "one"}))
+    request = connection.service.calls[0][0]
+    connection.wire.answer(request, b'"isError":true', {"colibri/receipt": 7})
+    assert connection.sent[0]["result"] == {
+        "isError": True,
+        "resultType": "complete",
+        "_meta": {"colibri/receipt": 7, SERVER_INFO: INFO},
+    }
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/list"])
+def test_a_method_that_2026_07_28_has_not_is_not_found_there(
+    connection: Connection, method: str
+) -> None:
+    """Design §5: removed methods -32601."""
+    error = connection.ask(new(method, {"protocolVersion": MODERN}))["error"]
+    assert error["code"] == -32601
+    assert "server/discover, tools/list, tools/call, subscriptions/listen" in error["message"]
+
+
+@pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen"])
+def test_a_modern_method_without_a_version_is_not_found_and_the_error_says_how(
+    connection: Connection, method: str
+) -> None:
+    """Design §6: a message says what would be right."""
+    error = connection.ask(old(method, {"notifications": {}}))["error"]
+    assert error["code"] == -32601
+    assert VERSION in error["message"]
+
+
+@pytest.mark.parametrize("method", ["", "tools", "resources/list", "prompts/list", "tasks/get"])
+def test_any_other_method_is_not_found(connection: Connection, method: str) -> None:
+    """Design §5: else -32601."""
+    assert connection.ask(old(method))["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2027-01-01", ""])
+def test_a_version_in_meta_that_is_not_served_is_refused_with_the_ones_that_are(
+    connection: Connection, version: str
+) -> None:
+    """Design §5: unknown version -32022 with supported and requested."""
+    meta = {**META, VERSION: version}
+    error = connection.ask(old("server/discover", {"_meta": meta}))["error"]
+    assert error["code"] == -32022
+    assert error["data"] == {"supported": [MODERN], "requested": version}
+
+
+def test_a_modern_request_must_name_the_clients_capabilities(connection: Connection) -> None:
+    """Design §5: clientCapabilities required, else -32602."""
+    error = connection.ask(old("tools/list", {"_meta": {VERSION: MODERN}}))["error"]
+    assert error["code"] == -32602
+    assert CAPABILITIES in error["message"]
+
+
+def test_a_modern_request_need_not_name_the_client(connection: Connection) -> None:
+    meta = {VERSION: MODERN, CAPABILITIES: {}}
+    assert "result" in connection.ask(old("tools/list", {"_meta": meta}))
+
+
+def test_after_a_modern_request_one_without_a_version_is_refused(connection: Connection) -> None:
+    """Design §5: a connection that has carried a version in _meta and no initialize."""
+    connection.ask(new("server/discover"))
+    error = connection.ask(old("ping"))["error"]
+    assert error["code"] == -32602
+    assert VERSION in error["message"]
+
+
+def test_also_a_version_that_was_refused_makes_a_connection_modern(
+    connection: Connection,
+) -> None:
+    """Design §5: carried is carried."""
+    connection.ask(old("tools/list", {"_meta": {**META, VERSION: "2027-01-01"}}))
+    assert connection.ask(old("tools/list"))["error"]["code"] == -32602
+
+
+def test_after_discover_a_client_may_still_begin_with_initialize(connection: Connection) -> None:
+    """Design §5: the rule names connections without initialize; mcp 2.x falls back this way."""
+    connection.ask(new("server/discover"))
+    assert "result" in connection.ask(initialize())
+    assert connection.ask(old("ping"))["result"] == {}
+
+
+def test_the_era_is_decided_per_request(connection: Connection) -> None:
+    """Design §5: both eras on one connection."""
+    connection.ask(initialize())
+    assert "resultType" in connection.ask(new("tools/list"))["result"]
+    assert "resultType" not in connection.ask(old("tools/list"))["result"]
+
+
+def test_bytes_may_come_one_by_one_and_the_last_line_without_a_newline(
+    connection: Connection,
+) -> None:
+    """Design §5: end of input comes after every accepted call."""
+    first = json.dumps(old("ping", id=1)).encode() + b"\r\n\n \t\r\n"
+    for byte in first + json.dumps(old("ping", id=2)).encode():
+        connection.wire.feed(bytes([byte]))
+    assert [message["id"] for message in connection.sent] == [1]
+    connection.wire.end()
+    assert [message["id"] for message in connection.sent] == [1, 2]

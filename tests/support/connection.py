@@ -1,0 +1,96 @@
+"""A Wire before a service that only takes notes, and the messages to feed it."""
+
+import json
+from typing import Any
+
+from colibri.server.wire import Request, Wire
+
+JSON = dict[str, Any]
+
+MODERN = "2026-07-28"
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+META = {VERSION: MODERN, CAPABILITIES: {}, CLIENT_INFO: {"name": "t", "version": "1"}}
+INFO = {"name": "colibri", "title": "Colibri", "version": "1.2.3"}
+HINTS = {"ttlMs": 300_000, "cacheScope": "public"}
+ABSENT = object()
+
+
+class Recording:
+    """A service that notes what it is handed; a call in `waiting` can still be cancelled."""
+
+    version = "1.2.3"
+    instructions = "do well"
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Request, str, object]] = []
+        self.waiting = True
+        self.cancelled: list[object] = []
+
+    def tool_list(self) -> bytes:
+        return b'[{"name":"one"}]'
+
+    def call(self, request: Request, name: str, arguments: object) -> None:
+        self.calls.append((request, name, arguments))
+
+    def cancel(self, request: Request) -> bool:
+        self.cancelled.append(request.id)
+        return self.waiting
+
+
+class Connection:
+    """A wire, its service, and what was sent."""
+
+    def __init__(self) -> None:
+        self.service = Recording()
+        self.sent: list[JSON] = []
+        self.wire = Wire(self.service, self._sent)
+
+    def _sent(self, line: bytes) -> None:
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
+        self.sent.append(json.loads(line))
+
+    def say(self, message: object) -> None:
+        self.wire.feed(json.dumps(message).encode() + b"\n")
+
+    def ask(self, message: object) -> JSON:
+        """Say something that must be answered at once, and once."""
+        before = len(self.sent)
+        self.say(message)
+        assert len(self.sent) == before + 1, self.sent[before:]
+        return self.sent[-1]
+
+    def cancel(self, id: object) -> None:
+        params = {"requestId": id}
+        self.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+
+def old(method: str, params: object = ABSENT, id: object = 1) -> JSON:
+    message = {"jsonrpc": "2.0", "id": id, "method": method}
+    return message if params is ABSENT else {**message, "params": params}
+
+
+def new(method: str, params: JSON | None = None, id: object = 1) -> JSON:
+    return old(method, {**(params or {}), "_meta": META}, id)
+
+
+def initialize(version: object = "2025-11-25", **changes: object) -> JSON:
+    client = {"name": "t", "version": "1"}
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+    return old("initialize", {**params, **changes})
+
+
+def listen(id: object = 1) -> JSON:
+    return new("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, id)
+
+
+def acknowledged(id: object) -> JSON:
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"_meta": {SUBSCRIPTION: id}, "notifications": {}},
+    }
