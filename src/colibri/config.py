@@ -84,9 +84,7 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
     mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
     level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
     numbers = {name: _integer(env, name, problems) for name in _INTEGERS}
-    root = os.path.abspath(project or env.get("CLAUDE_PROJECT_DIR") or os.getcwd())
-    if not os.path.isdir(root):
-        problems.append(f"the project directory {root} does not exist: create it or name another")
+    root = _project(project or env.get("CLAUDE_PROJECT_DIR") or "", problems)
     if problems:
         raise ConfigError(problems)
     database = "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db"
@@ -108,6 +106,17 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
 def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
     """The mode alone, with the same refusals: for a server made without a Config."""
     return load(environ=environ).mode
+
+
+def _project(named: str, problems: list[str]) -> str:
+    try:
+        root = os.path.abspath(named)
+    except OSError:
+        problems.append("the working directory no longer exists: start from another, or name one")
+        return ""
+    if not os.path.isdir(root):
+        problems.append(f"the project directory {root} does not exist: create it or name another")
+    return root
 
 
 def _strangers(env: "Mapping[str, str]") -> list[str]:

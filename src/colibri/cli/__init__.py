@@ -1,8 +1,10 @@
-"""The commands for people. `serve` itself never comes here; see `colibri.__main__`."""
+"""The commands for people. `serve` comes here only with options that need explaining or sorting
+out; see `colibri.__main__`."""
 
 import argparse
 
 from colibri import VERSION
+from colibri.server import main as serve_mcp
 
 _DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
@@ -42,8 +44,12 @@ def main(arguments: list[str]) -> int:
         description=_SERVE,
         epilog=_SERVE_ENVIRONMENT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     serve.add_argument("--project", metavar="DIR", help="the project directory")
-    parser.parse_args(arguments)
+    serve.set_defaults(serve=True)
+    options = parser.parse_args(arguments)
+    if "serve" in options:
+        return serve_mcp(options.project)
     parser.print_help()
     return 0

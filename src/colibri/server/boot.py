@@ -19,7 +19,7 @@ from colibri.core.errors import ResourceError
 from colibri.core.modes import Capability
 from colibri.server import health
 from colibri.server.call import Registered
-from colibri.server.shutdown import shut_down
+from colibri.server.shutdown import restore_hooks, shut_down
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ def start(ctx: "ColibriServerContext") -> None:
         _install_hooks(ctx)
     ctx.log("info", f"[colibri] starting in mode={ctx.mode} version={ctx.version}")
     ctx.phase = "phase1"
-    _connect(ctx)
+    try:
+        _connect(ctx)
+    except BaseException:
+        restore_hooks(ctx)
+        raise
     ctx.connected = True
     for lane in (ctx.write, ctx.read):
         lane.thread.start()
@@ -98,7 +102,7 @@ def stop(ctx: "ColibriServerContext") -> None:
     """Shut down in order: through the thread that runs the server, or here when none does."""
     ctx.request_stop("stop")
     if ctx.running:
-        ctx.finished.wait()
+        ctx.ended.wait()
     elif ctx.connected:
         shut_down(ctx)
     else:

@@ -125,7 +125,8 @@ class ColibriServerContext:
         self.checks = CheckThread(self)
         self.hooks_before: tuple[Any, Any] | None = None
         self.running = False
-        self.finished = threading.Event()
+        self.ending = threading.Lock()
+        self.ended = threading.Event()
         self._unrecorded = 0
 
     def get_version(self) -> str:

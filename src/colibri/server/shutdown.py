@@ -33,7 +33,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def run(ctx: "ColibriServerContext") -> int:
     """Serve until a signal, the end of input or an uncaught exception; the exit code."""
-    ctx.running = True
+    ctx.running = True  # before the first look at stop_reason: see `stop`
     restore = _install_signals(ctx)
     try:
         try:
@@ -44,8 +44,6 @@ def run(ctx: "ColibriServerContext") -> int:
         return shut_down(ctx)
     finally:
         restore()
-        ctx.running = False
-        ctx.finished.set()
 
 
 def _turn(ctx: "ColibriServerContext", timeout: float | None) -> None:
@@ -61,7 +59,10 @@ def _turn(ctx: "ColibriServerContext", timeout: float | None) -> None:
 
 
 def shut_down(ctx: "ColibriServerContext") -> int:
-    """The six stages; os._exit(1) when they take too long."""
+    """The six stages, once; os._exit(1) when they take too long."""
+    if not ctx.ending.acquire(blocking=False):  # another thread is at it
+        ctx.ended.wait()
+        return ctx.exit_code
     deadline = time.monotonic() + DRAIN_SECONDS
     ctx.log("info", f"[colibri] shutdown 1/6 announce: {ctx.stop_reason}")
     ctx.log("info", "[colibri] shutdown 2/6 quiesce: no new calls")
@@ -80,10 +81,17 @@ def shut_down(ctx: "ColibriServerContext") -> int:
     ctx.log("info", "[colibri] shutdown 5/6 close: database closed")
     ctx.transport.close()
     ctx.connected = False
+    restore_hooks(ctx)
+    ctx.log("info", f"[colibri] shutdown 6/6 release: exit {ctx.exit_code}")
+    ctx.ended.set()
+    return ctx.exit_code
+
+
+def restore_hooks(ctx: "ColibriServerContext") -> None:
+    """Give back what caught uncaught exceptions before the start."""
     if ctx.hooks_before is not None:
         sys.excepthook, threading.excepthook = ctx.hooks_before
-    ctx.log("info", f"[colibri] shutdown 6/6 release: exit {ctx.exit_code}")
-    return ctx.exit_code
+        ctx.hooks_before = None
 
 
 def _left(ctx: "ColibriServerContext", deadline: float) -> float:

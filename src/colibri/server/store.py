@@ -142,12 +142,17 @@ def _count_skills(root: str) -> int:
 
 
 def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":
-    """A read-only connection for a thread of its own; None where no database is open."""
+    """A read-only connection for a thread of its own; None where no database can be read."""
     if ctx.config is None or ctx.mode == Mode.MINIMAL or ctx.store_failure is not None:
         return None
-    from colibri.store.db import open_reader as open_read_only
+    from colibri.store import db
 
-    return open_read_only(ctx.config.db_path)
+    try:
+        return db.open_reader(ctx.config.db_path)
+    except ColibriError as problem:  # it was there a moment ago
+        ctx.health.degrade("io", str(problem))
+        ctx.log("error", f"[colibri] SAFE_MODE io: {problem}")
+        return None
 
 
 def close_store(ctx: "ColibriServerContext") -> None:

@@ -195,12 +195,19 @@ def check_same_file(opened: Opened) -> None:
         raise Damaged("the database file was replaced by an older one")
 
 
-def close(opened: Opened) -> None:
-    """Once; the lock goes last, so that who gets it next finds the file at rest."""
+def close(opened: Opened, *, checkpoint: bool = True) -> None:
+    """Once; the lock goes last, so that who gets it next finds the file at rest.
+
+    Without a checkpoint the `-wal` stays for the next start, which checks it frame by frame: after
+    an I/O error what reads back from it may not be what was written.
+    """
     try:
-        # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
-        opened.db.set_busy_timeout(0)
-        opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if checkpoint:
+            # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
+            opened.db.set_busy_timeout(0)
+            opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        else:
+            opened.db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     except apsw.Error:
         pass  # what is committed is safe in the `-wal`
     finally:

@@ -15,6 +15,7 @@ from colibri.core.modes import Capability
 from colibri.tools.tool import Tool
 
 JSON = dict[str, Any]
+MAX_ISSUES = 50
 
 _ERROR = {
     "type": "object",
@@ -82,9 +83,12 @@ def _inline(struct: type[msgspec.Struct]) -> JSON:
         if not isinstance(node, dict):
             return node
         if "$ref" in node:
-            return resolve(definitions[node["$ref"].rpartition("/")[2]])
-        described = node.get("type") == "object" and "title" in node
-        skipped = {"title", "description", "$defs"} if described else {"$defs"}
+            target = resolve(definitions[node["$ref"].rpartition("/")[2]])
+            beside = {key: value for key, value in node.items() if key not in ("$ref", "$defs")}
+            return {**target, **beside}
+        # Under `properties` a title is a field, and its value a schema.
+        generated = isinstance(node.get("title"), str)
+        skipped = {"title", "description", "$defs"} if generated else {"$defs"}
         return {key: resolve(value) for key, value in node.items() if key not in skipped}
 
     resolved: JSON = resolve(schema)
@@ -113,10 +117,21 @@ def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct
             elif field.required:
                 issues.append(issue(name, "is required", _allowed(properties[name])))
         if issues:
-            raise Invalid(issues)
-        return struct(**values)
+            raise Invalid(_shortened(issues))
+        try:
+            return struct(**values)
+        except (TypeError, ValueError) as problem:  # its __post_init__: what no field says alone
+            raise Invalid([issue("", str(problem), "see the tool's description")]) from None
 
     return validate
+
+
+def _shortened(issues: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The first MAX_ISSUES: nobody reads more, and the answer must stay small."""
+    if len(issues) <= MAX_ISSUES:
+        return issues
+    more = issue("", f"and {len(issues) - MAX_ISSUES} more problems", "see the tool's schema")
+    return [*issues[:MAX_ISSUES], more]
 
 
 def plain(value: object) -> Any:
@@ -153,7 +168,7 @@ def _printable(key: str) -> str:
 
 def _misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
     text, _, where = message.partition(" - at `$")
-    if text.startswith("Invalid enum value"):
+    if text.startswith(("Invalid enum value", "Invalid value")):
         text = "is not one of the allowed values"  # msgspec would repeat the value
     else:
         text = text.replace("`", "").replace("Expected", "expected")

@@ -1,0 +1,319 @@
+"""tools/schema.py: structs as JSON Schema and as stage 2."""
+
+import enum
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+
+from colibri.core.errors import Invalid
+from colibri.core.modes import Capability
+from colibri.tools import schema
+from colibri.tools.tool import Tool
+
+SECRET = "sk-never-repeat-this"
+
+
+class Color(enum.Enum):
+    """A colour."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(Struct, forbid_unknown_fields=True):
+    """Where."""
+
+    x: Annotated[int, Meta(ge=0, le=9, description="across")]
+    y: int = 0
+
+
+class Circle(Struct, tag="circle"):
+    radius: int
+
+
+class Square(Struct, tag="square"):
+    side: int
+
+
+class Task(Struct, forbid_unknown_fields=True):
+    """Fields whose names are words of JSON Schema, too."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=5)]
+    type: Literal["plan", "decision"]
+    description: Annotated[str | None, Meta(description="more")] = None
+    color: Color = Color.RED
+    at: Annotated[Point, Meta(description="the place")] | None = None
+    path: Annotated[list[Point], Meta(max_length=3)] = []
+    shape: Circle | Square | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+
+
+class Loose(Struct):
+    n: int
+
+
+class Renamed(Struct, rename={"from_": "from"}, forbid_unknown_fields=True):
+    from_: int
+
+
+class OneOf(Struct, forbid_unknown_fields=True):
+    """A rule about several fields at once."""
+
+    a: int | None = None
+    b: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.a is None and self.b is None:
+            raise ValueError("give a or b")
+
+
+def issues(struct: type[Struct], arguments: object) -> dict[str, dict[str, object]]:
+    """What stage 2 says, by path."""
+    with pytest.raises(Invalid) as caught:
+        schema.validator(struct)(arguments)
+    found = {str(issue["path"]): issue for issue in caught.value.issues}
+    assert len(found) == len(caught.value.issues)
+    assert all(issue.keys() == {"path", "problem", "allowed"} for issue in found.values())
+    return found
+
+
+def everything(node: Any, of: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """Every object within a schema that is of a kind."""
+    if isinstance(node, list):
+        return [found for item in node for found in everything(item, of)]
+    if not isinstance(node, dict):
+        return []
+    return [node] * of(node) + everything(list(node.values()), of)
+
+
+# Stage 2.
+
+
+def test_arguments_that_fit_become_the_struct() -> None:
+    """Seed 001 §5: the same schema that is advertised."""
+    task = schema.validator(Task)({"title": "a", "type": "plan", "path": [{"x": 1}]})
+    assert task == Task(title="a", type="plan", path=[Point(x=1)])
+
+
+def test_every_issue_is_listed_field_by_field() -> None:
+    """Design §3: msgspec alone would stop at the first."""
+    found = issues(Task, {"title": "too long", "color": 1, "limit": 501, "other": 1})
+    assert found.keys() == {"title", "type", "color", "limit", "other"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path", "problem", "allowed"),
+    [
+        ("title", 5, "title", "expected str, got int", "string, 1 to 5 characters"),
+        ("title", "", "title", "expected str of length >= 1", "string, 1 to 5 characters"),
+        ("limit", 0, "limit", "expected int >= 1", "integer, 1 to 500"),
+        ("limit", True, "limit", "expected int, got bool", "integer, 1 to 500"),
+        ("description", 1, "description", "expected str | null, got int", "string or null"),
+        ("at", {"x": 10}, "at.x", "expected int <= 9", "object or null"),
+        ("path", [{"x": 1}, {}], "path[1]", "Object missing required field x", None),
+        ("path", [{"x": 1}, {"x": "1"}], "path[1].x", "expected int, got str", None),
+        ("path", [{"x": 1}] * 4, "path", "expected array of length <= 3", None),
+    ],
+)
+def test_an_issue_says_where_what_was_wrong_and_what_is_allowed(
+    field: str, value: object, path: str, problem: str, allowed: str | None
+) -> None:
+    """Design §6."""
+    found = issues(Task, {"title": "a", "type": "plan", field: value})
+    assert found.keys() == {path}
+    assert found[path]["problem"] == problem
+    assert found[path]["allowed"] == (allowed or "array, at most 3 items, each object")
+
+
+def test_a_missing_field_is_named_with_what_it_takes() -> None:
+    """Design §6."""
+    found = issues(Task, {"title": "a"})
+    assert found == {
+        "type": {"path": "type", "problem": "is required", "allowed": "one of decision, plan"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("titel", "; did you mean title?"), ("colour", "; did you mean color?"), ("zzz", "")],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, hint: str) -> None:
+    """Design §7."""
+    found = issues(Task, {"title": "a", "type": "plan", key: SECRET})
+    assert found.keys() == {key}
+    assert found[key]["problem"] == f"is not a known field{hint}"
+    assert found[key]["allowed"] == (
+        "the fields title, type, description, color, at, path, shape, limit"
+    )
+
+
+def test_a_strange_key_is_made_printable_and_short() -> None:
+    """A key goes into an answer and perhaps into a terminal."""
+    (path,) = issues(OneOf, {"a": 1, "\x1b[2J" + "k" * 100: 1})
+    assert path == "?[2J" + "k" * 60
+
+
+def test_a_struct_that_does_not_forbid_them_ignores_unknown_keys() -> None:
+    """Seed 003 §3.1: as the probes do."""
+    assert schema.validator(Loose)({"n": 1, "more": 2}) == Loose(n=1)
+
+
+@pytest.mark.parametrize("arguments", [None, [], "x", 1])
+def test_arguments_that_are_no_object_are_one_issue(arguments: object) -> None:
+    """Seed 003 §6.1."""
+    found = issues(Task, arguments)
+    assert found == {"": {"path": "", "problem": "not an object", "allowed": "an object"}}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("title", [SECRET]),
+        ("type", SECRET),
+        ("color", SECRET),
+        ("at", SECRET),
+        ("path", [{"x": SECRET}]),
+        ("shape", {"type": SECRET}),
+        ("limit", SECRET),
+    ],
+)
+def test_the_value_itself_is_never_repeated(field: str, value: object) -> None:
+    """Design §6: it may be a secret; msgspec would repeat enum values and tags."""
+    with pytest.raises(Invalid) as caught:
+        schema.validator(Task)({"title": "a", "type": "plan", field: value})
+    assert SECRET not in repr(caught.value.issues) + str(caught.value)
+
+
+def test_an_enum_says_which_values_there_are() -> None:
+    """Design §6."""
+    found = issues(Task, {"title": "a", "type": "x", "color": "x"})
+    assert (
+        found["type"]["problem"] == found["color"]["problem"] == "is not one of the allowed values"
+    )
+    assert found["color"]["allowed"] == "one of blue, red"
+
+
+def test_a_renamed_field_goes_by_its_wire_name() -> None:
+    """What the client sees is what it is told."""
+    assert schema.validator(Renamed)({"from": 1}) == Renamed(from_=1)
+    assert issues(Renamed, {"from_": 1}).keys() == {"from", "from_"}
+
+
+def test_a_rule_about_several_fields_is_an_issue_too() -> None:
+    """Design §8: no field at all is INVALID_PARAMS; a raise here must not end the lane."""
+    assert schema.validator(OneOf)({"a": 1}) == OneOf(a=1)
+    assert issues(OneOf, {})[""]["problem"] == "give a or b"
+
+
+def test_arguments_that_cannot_be_recorded_exactly_are_refused() -> None:
+    """Design §9: records hold no fractions."""
+
+    class Measure(Struct):
+        value: float
+
+    assert schema.recordable(Loose(n=1)) == {"n": 1}
+    with pytest.raises(Invalid, match="schema validation failed"):
+        schema.recordable(Measure(value=0.5))
+
+
+# What is advertised.
+
+
+def test_an_input_schema_is_plain_and_keeps_what_the_author_wrote() -> None:
+    """Design §7: no `$ref`, no generated `title`; field names and descriptions stay."""
+    made = schema.input_schema(Task)
+    assert made["type"] == "object"
+    assert made["required"] == ["title", "type"]
+    assert made["additionalProperties"] is False
+    assert made["properties"]["title"] == {"type": "string", "minLength": 1, "maxLength": 5}
+    assert made["properties"]["description"]["description"] == "more"
+    assert made["properties"]["color"] == {"enum": ["blue", "red"], "default": "red"}
+    assert everything(made, lambda node: "$ref" in node or "$defs" in node) == []
+    assert everything(made, lambda node: isinstance(node.get("title"), str)) == []
+    assert "Where." not in json.dumps(made)
+    assert "A colour." not in json.dumps(made)
+
+
+def test_the_description_of_a_field_that_is_a_struct_stays() -> None:
+    """Design §7: described fields."""
+
+    class Place(Struct):
+        at: Annotated[Point, Meta(description="the place")]
+
+    at = schema.input_schema(Place)["properties"]["at"]
+    assert (at["description"], at["type"]) == ("the place", "object")
+    assert at["properties"]["x"]["description"] == "across"
+
+
+def test_unknown_keys_are_open_where_they_are_ignored() -> None:
+    """The schema says what stage 2 does."""
+    assert "additionalProperties" not in schema.input_schema(Loose)
+
+
+@pytest.mark.parametrize("pattern", ["A", "B"])
+def test_an_output_schema_is_the_envelope(pattern: Literal["A", "B"]) -> None:
+    """Design §6: an object at its root, the failure branch inside, open to additions."""
+    made = schema.output_schema(Loose, pattern)
+    assert made["type"] == "object"
+    assert made["required"] == ["ok"]
+    assert made["properties"].keys() == {"ok", "data", "error"}
+    assert made["properties"]["ok"] == {"type": "boolean"}
+    assert made["properties"]["error"]["required"] == ["code", "message"]
+    assert everything(made, lambda node: "additionalProperties" in node) == []
+    data = made["properties"]["data"]
+    if pattern == "B":
+        data, refusal = data["anyOf"]
+        assert refusal["properties"]["ok"] == {"const": False}
+        assert refusal["required"] == ["ok", "error"]
+    assert data["properties"] == {"n": {"type": "integer"}}
+
+
+@pytest.mark.parametrize("capability", list(Capability))
+def test_a_listing_has_what_a_client_shows(capability: Capability) -> None:
+    """Design §7: readOnlyHint is false for what changes something."""
+    tool = Tool(
+        name="t",
+        title="T",
+        description="Does.",
+        input=Loose,
+        output=None,
+        lane="write",
+        capability=capability,
+        pattern="A",
+        handler=None,
+        idempotent=True,
+    )
+    assert schema.listing(tool) == {
+        "name": "t",
+        "title": "T",
+        "description": "Does.",
+        "inputSchema": schema.input_schema(Loose),
+        "annotations": {
+            "readOnlyHint": capability != Capability.CHANGE,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+    }
+
+
+def test_plain_turns_structs_into_values() -> None:
+    """What a handler returns becomes JSON."""
+    assert schema.plain([Point(x=1), {"c": Color.RED}]) == [{"x": 1, "y": 0}, {"c": "red"}]
+    assert msgspec.json.encode(schema.plain(Loose(n=1))) == b'{"n":1}'
+
+
+def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
+    """An answer stays small however wrong the arguments are."""
+
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        pass
+
+    with pytest.raises(Invalid) as refusal:
+        schema.validator(Strict)({f"key{n}": 1 for n in range(20_000)})
+    assert len(refusal.value.issues) == schema.MAX_ISSUES + 1
+    assert "19950 more" in str(refusal.value.issues[-1]["problem"])
