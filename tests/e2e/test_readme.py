@@ -1,0 +1,64 @@
+"""What a newcomer copies from the README works."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tests.support.client import TESTS, environment
+
+ROOT = TESTS.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_client_configuration_starts_the_server(tmp_path: Path) -> None:
+    """README, "In your client": pasted into a client, with the path of the clone."""
+    (text,) = blocks("json")
+    entry = json.loads(text.replace("/path/to/colibri", str(ROOT)))["mcpServers"]["colibri"]
+    server = StdioServerParameters(
+        command=entry["command"], args=entry["args"], cwd=tmp_path, env=environment()
+    )
+
+    async def session() -> None:
+        with anyio.fail_after(60), (tmp_path / "stderr").open("w") as errlog:
+            async with Client(stdio_client(server, errlog=errlog)) as client:
+                tools = await client.list_tools()
+                assert "server_ping" in [tool.name for tool in tools.tools]
+                result = await client.call_tool("server_health", {})
+                assert isinstance(result.structured_content, dict)
+                path = result.structured_content["data"]["db"]["path"]
+                assert path == str(tmp_path / "data" / "colibri.db")
+
+    anyio.run(session)
+
+
+def test_the_commands_to_try_by_hand_answer(tmp_path: Path) -> None:
+    """README, "Two commands": the printf line, run from another directory."""
+    (script,) = [block for block in blocks("sh") if "printf" in block]
+    script = script.replace("scripts/colibri", str(ROOT / "scripts" / "colibri"))
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert answers[1]["result"]["structuredContent"]["data"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))
+def test_every_link_of_the_readme_leads_somewhere(path: str) -> None:
+    """A README states only what is there."""
+    assert (ROOT / path).exists()
