@@ -16,6 +16,7 @@ TESTS = Path(__file__).parent.parent
 COLIBRI = (sys.executable, "-m", "colibri", "serve")
 TOOLBOX = (sys.executable, "-m", "tests.support.toolbox")
 PATIENCE = 30.0
+GOODBYE = 5.0
 
 JSON = dict[str, Any]
 
@@ -61,15 +62,22 @@ class Server:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.process.poll() is None:
+        self._hang_up()
+        try:
+            self.process.wait(0 if problem else GOODBYE)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream is not None
-            try:
-                stream.close()
-            except OSError:
-                continue  # what was still buffered for a dead server
+            self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _hang_up(self) -> None:
+        """A server that is left ends by itself, and its coverage is kept."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except OSError:
+            return  # what was still buffered for a dead server
 
     @property
     def stderr(self) -> str:

@@ -1,0 +1,205 @@
+"""Lanes, through the real server: who waits for whom, and what nobody waits for."""
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.client import Server
+from tests.support.evidence import calls, create, eventually, has_entered, holding, verified
+
+RECORDS = 100_000
+MEDIAN_MS = 100
+WORST_MS = 250  # the machine is shared
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose ledger has RECORDS records, and more with every test that uses it."""
+    project = tmp_path_factory.mktemp("large")
+    create(project / "data" / "colibri.db", RECORDS)
+    return project
+
+
+def is_answered(server: Server, id: object) -> bool:
+    """Whether the answer has come, without waiting for it."""
+    return id in server._answers
+
+
+def ping_until(server: Server, done: Callable[[], bool], most: int = 200) -> list[float]:
+    """Ping until done; the milliseconds of each. Never so many that records are dropped."""
+    times: list[float] = []
+    while not done() and len(times) < most:
+        began = time.perf_counter()
+        server.data("server_ping")
+        times.append((time.perf_counter() - began) * 1000)
+        time.sleep(0.02)  # a pace, so that the pings spread over the whole wait
+    return times
+
+
+def assert_prompt(times: list[float], label: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(  # noqa: T201 - figures for the log
+            f"\n  {label}: {len(times)} pings, median {statistics.median(times):.1f} ms,"
+            f" worst {max(times):.1f} ms"
+        )
+    assert len(times) >= 5
+    assert statistics.median(times) <= MEDIAN_MS
+    assert max(times) <= WORST_MS
+
+
+def assert_recorded(database: Path, before: int, pings: list[float]) -> None:
+    eventually(
+        lambda: len(calls(database, "server_ping")) - before == len(pings), "the pings' records"
+    )
+    assert all(pair.outcome == "ok" for pair in calls(database, "server_ping"))
+
+
+def test_a_ping_does_not_wait_for_a_writing_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design §4: the probe lane is the main thread, and has no store."""
+    with Server(tmp_path) as server:
+        slow = server.post_call("nap_write", ms=2000)
+        pings = ping_until(server, lambda: is_answered(server, slow))
+
+        assert_prompt(pings, "while nap_write sleeps 2 s", capsys)
+        assert_recorded(server.database, 0, pings)
+
+
+def test_a_ping_does_not_wait_for_a_verification(
+    large: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design §4: a ping answers in milliseconds while a million records are verified."""
+    with Server(large) as server:
+        server.data("note", n=1)  # the database is open and the tools are loaded
+        before = len(calls(server.database, "server_ping"))
+        slow = server.post_call("verify")
+        pings = ping_until(server, lambda: is_answered(server, slow))
+
+        assert server.answer(slow)["result"]["structuredContent"]["data"]["valid"] is True
+        assert_prompt(pings, f"while {RECORDS} records are verified", capsys)
+        assert_recorded(server.database, before, pings)
+
+
+def test_a_ping_does_not_wait_for_another_process_that_holds_the_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design §4, §12: the write thread waits up to 10 s for the lock, the main thread never."""
+    with Server(tmp_path) as server:
+        server.data("note", n=1)
+        with holding(server.database):
+            until = time.monotonic() + 3
+            held = server.post_call("note", n=2)
+            pings = ping_until(server, lambda: time.monotonic() > until)
+            assert not is_answered(server, held)
+
+        assert server.answer(held)["result"]["isError"] is False
+        assert_prompt(pings, "while another process holds the database for 3 s", capsys)
+        assert_recorded(server.database, 0, pings)
+
+
+def test_a_reading_call_waits_for_no_more_than_the_round_in_progress(tmp_path: Path) -> None:
+    """Design §4: what a read hands over is committed before the next round.
+
+    It hands over twice. So it comes before the third round from the one that it finds, which on a
+    busy machine may be the second of the six.
+    """
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        naps = [server.post_call("nap_write", ms=400) for _ in range(6)]
+        eventually(
+            has_entered(server.database, "nap_write", len(naps)), "the round's enter records"
+        )
+        read = server.post_call("nap_read", ms=0)
+        order = [message["id"] for _ in range(7) if (message := server.receive())]
+
+        assert sorted(order) == sorted([*naps, read])
+        assert order.index(read) <= 3
+
+
+def test_calls_of_one_lane_are_run_recorded_and_answered_in_the_order_they_came(
+    tmp_path: Path,
+) -> None:
+    """Design §4: a lane is a FIFO queue; order is kept within a lane."""
+    with Server(tmp_path) as server:
+        writes, reads = [], []
+        for n in range(150):
+            writes.append(server.post_call("note", n=n))
+            reads.append(server.post_call("nap_read", ms=0))
+        order = [message["id"] for _ in range(300) if (message := server.receive())]
+
+        assert [id for id in order if id in set(writes)] == writes
+        assert [id for id in order if id in set(reads)] == reads
+        notes = calls(server.database, "note")
+        assert [pair.arguments["n"] for pair in notes] == list(range(150))
+        exits = [pair.exit for pair in notes if pair.exit is not None]
+        assert len(exits) == 150
+        assert exits == sorted(exits)
+
+
+def test_reads_are_served_between_the_slices_of_a_verification(large: Path) -> None:
+    """Design §4, long reads: between slices the read thread serves what waits."""
+    with Server(large) as server:
+        server.data("note", n=1)
+        already = len(calls(server.database, "verify"))
+        slow = server.post_call("verify")
+        eventually(has_entered(server.database, "verify", already + 1), "the verification's enter")
+        reads = [server.post_call("nap_read", ms=0) for _ in range(3)]
+        for read in reads:
+            assert server.answer(read)["result"]["isError"] is False
+        assert not is_answered(server, slow)
+
+        assert server.answer(slow)["result"]["structuredContent"]["data"]["valid"] is True
+
+
+def test_a_verification_is_not_begun_in_the_middle_of_another(large: Path) -> None:
+    """Design §4: a tool never overlaps itself, so a slice's pause serves other tools only."""
+    with Server(large) as server:
+        server.data("note", n=1)
+        first = server.post_call("verify")
+        second = server.post_call("verify")
+        later = server.post_call("nap_read", ms=0)
+        order = [message["id"] for _ in range(3) if (message := server.receive())]
+
+        assert order.index(first) < order.index(second)
+        assert order.index(later) < order.index(second)
+        one, two = calls(server.database, "verify")[-2:]
+        assert one.exit is not None
+        assert one.exit < two.seq
+
+
+def test_a_call_cancelled_while_it_waits_is_recorded_as_cancelled_and_not_answered(
+    tmp_path: Path,
+) -> None:
+    """Design §4, §5: dropped by a cancellation until its enter record is in a transaction."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)  # the database is there, and the next round is the nap's
+        running = server.post_call("nap_write", ms=500)
+        eventually(has_entered(server.database, "nap_write"), "the nap's enter record")
+        waiting = server.post_call("keep", key="cancelled")
+        server.notify("notifications/cancelled", {"requestId": waiting})
+        after = server.post_call("note", n=1)
+        order = [message["id"] for _ in range(2) if (message := server.receive())]
+
+        assert order == [running, after]
+        (kept,) = calls(server.database, "keep")
+        assert (kept.outcome, kept.code) == ("cancelled", None)
+        assert server.data("keep", key="cancelled")  # so its handler had not written the row
+        assert not is_answered(server, waiting)
+        verified(server.database)
+
+
+def test_a_call_cancelled_while_it_runs_finishes_and_answers(tmp_path: Path) -> None:
+    """Design §5: a running one finishes and answers."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)  # the database is there, and the next round is the nap's
+        running = server.post_call("nap_write", ms=300)
+        eventually(has_entered(server.database, "nap_write"), "the nap's enter record")
+        server.notify("notifications/cancelled", {"requestId": running})
+
+        assert server.answer(running)["result"]["isError"] is False
+        (nap,) = calls(server.database, "nap_write")
+        assert nap.outcome == "ok"

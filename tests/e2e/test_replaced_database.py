@@ -1,0 +1,188 @@
+"""The database is replaced, removed or migrated under a running server, which notices and stops."""
+
+import shutil
+import signal
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.support.client import Server
+from tests.support.evidence import (
+    audited_on_stderr,
+    calls,
+    condition,
+    error,
+    eventually,
+    has_audited,
+    missing,
+    verified,
+)
+
+Act = Callable[[Path, Path], None]
+
+
+def delete(database: Path, older: Path) -> None:
+    database.unlink()
+
+
+def rename_over(database: Path, older: Path) -> None:
+    shutil.copyfile(older, older.with_suffix(".copy"))
+    older.with_suffix(".copy").rename(database)
+
+
+def restore_with_sqlite(database: Path, older: Path) -> None:
+    """The inode stays the same; what is in the file does not."""
+    target, source = apsw.Connection(str(database)), apsw.Connection(str(older))
+    with target.backup("main", source, "main") as backup:
+        backup.step()
+    target.close()
+    source.close()
+
+
+def copy_over_checkpointed(database: Path, older: Path) -> None:
+    db = apsw.Connection(str(database))
+    assert db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+    db.close()
+    copy_over(database, older)
+
+
+def copy_over(database: Path, older: Path) -> None:
+    """As `cp` does: the same inode, other bytes."""
+    with database.open("r+b") as file:
+        file.write(older.read_bytes())
+        file.truncate()
+
+
+def migrate_further(database: Path, older: Path) -> None:
+    db = apsw.Connection(str(database))
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+
+
+def delete_wal(database: Path, older: Path) -> None:
+    database.with_name("colibri.db-wal").unlink()
+
+
+CASES = [
+    pytest.param(delete, "the database file was deleted", id="deleted"),
+    pytest.param(rename_over, "the database file was replaced", id="renamed-over"),
+    pytest.param(restore_with_sqlite, "was an older copy put back?", id="restored-by-sqlite"),
+    pytest.param(copy_over_checkpointed, "was an older copy put back?", id="copied-over"),
+    pytest.param(migrate_further, "a newer Colibri migrated it: restart", id="migrated"),
+    pytest.param(delete_wal, "the write-ahead log was deleted", id="wal-deleted"),
+]
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A copy of the project's database with two notes; it has ten more by the time of the act."""
+    with Server(tmp_path) as server:
+        for n in range(2):
+            server.data("note", n=n)
+        assert server.close() == 0
+    return Path(shutil.copyfile(server.database, tmp_path / "older.db"))
+
+
+def ten_more(server: Server) -> None:
+    for n in range(2, 12):
+        server.data("note", n=n)
+
+
+@pytest.mark.parametrize(("act", "words"), CASES)
+def test_the_next_writing_call_and_all_later_ones_are_refused_with_the_reason(
+    tmp_path: Path, older: Path, act: Act, words: str
+) -> None:
+    """Design §12: that call and all later writing ones get UNAVAILABLE; SAFE_MODE integrity."""
+    with Server(tmp_path) as server:
+        ten_more(server)
+        act(server.database, older)
+        for n in (100, 101, 102):
+            refused = error(server.call("note", n=n))
+            assert refused["code"] == "UNAVAILABLE"
+            assert words in refused["message"]
+
+        assert condition(server) == ("SAFE_MODE", "integrity")
+        assert words in server.data("server_health")["condition"]["checks"]["condition"]
+        assert server.data("server_health")["dropped"]["unavailable"] == 3
+        assert server.close() == 0
+
+
+@pytest.mark.parametrize(("act", "words"), CASES)
+def test_what_is_admitted_still_works_and_is_audited_on_stderr(
+    tmp_path: Path, older: Path, act: Act, words: str
+) -> None:
+    """Design §10: SAFE_MODE integrity writes nothing; the admitted tools are audited on stderr."""
+    with Server(tmp_path) as server:
+        ten_more(server)
+        act(server.database, older)
+        assert error(server.call("note", n=100))["code"] == "UNAVAILABLE"
+
+        assert server.data("verify")["valid"] is True
+        assert server.data("server_ping")["mode"] == "FULL"
+        for tool in ("verify", "server_ping"):
+            eventually(has_audited(server, tool), "its audit lines")
+            enter, left = audited_on_stderr(server, tool)
+            assert (enter["audit"], left["audit"]) == ("enter", "exit")
+            assert enter["call"] == left["call"]
+            assert left["outcome"] == "ok"
+
+
+def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
+    tmp_path: Path, older: Path
+) -> None:
+    """Design §10: nothing is written for the rest of the process; the next one serves the file."""
+    with Server(tmp_path) as server:
+        ten_more(server)
+        rename_over(server.database, older)
+        assert error(server.call("note", n=100))["code"] == "UNAVAILABLE"
+        assert server.close() == 0
+    assert digest(server.database) == digest(older)
+
+    with Server(tmp_path) as server:
+        assert condition(server) == ("NORMAL", None)
+        assert server.data("note", n=200) == {"n": 200}
+        recorded = [pair.arguments["n"] for pair in calls(server.database, "note")]
+        assert recorded == [0, 1, 200]
+        verified(server.database)
+
+
+def test_a_server_whose_database_was_replaced_does_not_harm_one_that_serves_the_new_file(
+    tmp_path: Path, older: Path
+) -> None:
+    """Design §12: an acknowledged commit is never lost, here to the end of the other server."""
+    with Server(tmp_path) as first:
+        ten_more(first)
+        for name in ("colibri.db", "colibri.db-wal", "colibri.db-shm"):
+            (tmp_path / "data" / name).rename(tmp_path / name)  # as a careful person would
+        shutil.copyfile(older, first.database)
+        with Server(tmp_path) as second:
+            receipts = [second.call("note", n=n)["_meta"]["colibri/receipt"] for n in range(5)]
+            assert error(first.call("note", n=100))["code"] == "UNAVAILABLE"
+            assert first.close() == 0
+            assert missing(second.database, receipts) == []
+            assert second.data("note", n=6) == {"n": 6}
+            second.process.kill()
+            assert second.wait() == -signal.SIGKILL
+    assert missing(first.database, receipts) == []
+    verified(first.database)
+
+
+def test_an_older_copy_under_a_complete_write_ahead_log_loses_nothing(
+    tmp_path: Path, older: Path
+) -> None:
+    """Design §12, trust trap 15: what `cp` overwrites here the -wal still has."""
+    with Server(tmp_path) as server:
+        ten_more(server)
+        copy_over(server.database, older)
+        assert server.data("note", n=12) == {"n": 12}
+        assert server.data("verify")["valid"] is True
+        assert server.close() == 0
+    assert [pair.arguments["n"] for pair in calls(server.database, "note")] == list(range(13))
+    verified(server.database)
+
+
+def digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()

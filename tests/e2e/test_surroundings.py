@@ -1,0 +1,297 @@
+"""Databases that cannot be opened, settings that cannot be meant, modes that must not touch."""
+
+import fcntl
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.support.client import COLIBRI, TOOLBOX, Server
+from tests.support.evidence import calls, condition, create, error, holding
+from tests.support.mounts import immutable, read_only
+
+CANNOT_OPEN = 75
+BAD_SETTINGS = 73
+
+
+@contextmanager
+def a_directory(path: Path) -> Iterator[str]:
+    path.mkdir(parents=True)
+    yield "is a directory"
+
+
+@contextmanager
+def a_text_file(path: Path) -> Iterator[str]:
+    path.parent.mkdir()
+    path.write_text("not a database, but somebody's notes\n" * 50, encoding="utf-8")
+    yield "it is not a database"
+
+
+@contextmanager
+def another_program_s(path: Path) -> Iterator[str]:
+    path.parent.mkdir()
+    db = apsw.Connection(str(path))
+    db.execute("CREATE TABLE songs (title TEXT)")
+    db.close()
+    yield "is the database of another program"
+
+
+@contextmanager
+def from_a_newer_version(path: Path) -> Iterator[str]:
+    create(path, 10)
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA user_version = 999")
+    db.close()
+    yield "has schema version 999"
+
+
+@contextmanager
+def below_a_file(path: Path) -> Iterator[str]:
+    path.parent.write_text("data is no directory here", encoding="utf-8")
+    yield "cannot open"
+
+
+@contextmanager
+def in_a_read_only_file_system(path: Path) -> Iterator[str]:
+    path.parent.mkdir()
+    with read_only(path.parent):
+        yield "Read-only file system"
+
+
+@contextmanager
+def in_an_unwritable_directory(path: Path) -> Iterator[str]:
+    path.parent.mkdir()
+    with immutable(path.parent):
+        yield "Operation not permitted"
+
+
+@contextmanager
+def being_created_by_another(path: Path) -> Iterator[str]:
+    """Somebody holds the lock file for longer than COLIBRI_STARTUP_TIMEOUT_MS."""
+    path.parent.mkdir()
+    with (path.parent / "colibri.db.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield "another Colibri is using"
+
+
+Surrounding = Callable[[Path], AbstractContextManager[str]]
+
+
+@pytest.mark.parametrize(
+    "surrounding",
+    [
+        a_directory,
+        a_text_file,
+        another_program_s,
+        from_a_newer_version,
+        below_a_file,
+        in_a_read_only_file_system,
+        in_an_unwritable_directory,
+        being_created_by_another,
+    ],
+)
+def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
+    tmp_path: Path, surrounding: Surrounding
+) -> None:
+    """Design §10: it stays up in phase1, other calls get UNAVAILABLE, and it exits with 75."""
+    path = tmp_path / "data" / "colibri.db"
+    with surrounding(path) as why:
+        before = contents(path.parent)
+        with Server(tmp_path, COLIBRI_STARTUP_TIMEOUT_MS="300") as server:
+            for tool in ("note", "verify"):
+                refused = error(server.call(tool, **({"n": 1} if tool == "note" else {})))
+                assert refused["code"] == "UNAVAILABLE"
+                assert why in refused["message"]
+            assert server.data("server_ping")["mode"] == "FULL"
+            health = server.data("server_health")
+            assert (health["status"], health["phase"]) == ("ok", "phase1")
+            assert health["db"]["status"].startswith("not open: ")
+            assert why in health["db"]["status"]
+            assert server.close() == CANNOT_OPEN
+        assert why in server.stderr
+        after = contents(path.parent)
+        after.pop("colibri.db.lock", None)
+        before.pop("colibri.db.lock", None)
+        assert after == before
+
+
+def flip_in_a_header(path: Path) -> None:
+    """One bit of a stored record, in the middle of the ledger."""
+    data = bytearray(path.read_bytes())
+    where = data.index(b'"seq":250,')
+    data[where + 7] ^= 1
+    path.write_bytes(data)
+
+
+def overwrite_a_page(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    page = 4096 * (data.index(b'"seq":250,') // 4096)
+    data[page : page + 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [flip_in_a_header, overwrite_a_page])
+def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """Design §10, boot: the last 1,000 records and a quick_check."""
+    path = tmp_path / "data" / "colibri.db"
+    create(path, 500)
+    damage(path)
+    before = contents(path.parent)
+    with Server(tmp_path) as server:
+        assert error(server.call("note", n=1))["code"] == "UNAVAILABLE"
+        assert server.data("server_ping")["mode"] == "FULL"
+        assert condition(server) == ("SAFE_MODE", "integrity")
+        if damage is flip_in_a_header:
+            assert server.data("verify")["valid"] is False
+        assert server.close() == 0
+    assert "[colibri] SAFE_MODE integrity: " in server.stderr
+    assert contents(path.parent) == before
+
+
+@pytest.mark.slow
+def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_lets_go(
+    tmp_path: Path,
+) -> None:
+    """Design §6, §12: busy timeout 10 s, then UNAVAILABLE; nothing is wrong with the server."""
+    with Server(tmp_path) as server:
+        server.data("note", n=1)
+        with holding(server.database):
+            began = time.monotonic()
+            refused = error(server.call("note", n=2))
+            assert 9 <= time.monotonic() - began <= 15
+            assert refused["code"] == "UNAVAILABLE"
+            assert "the database for 10 s: nothing was changed" in refused["message"]
+        assert condition(server) == ("NORMAL", None)
+        assert server.data("note", n=3) == {"n": 3}
+    assert [pair.arguments["n"] for pair in calls(server.database, "note")] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("AMS_MODE", "FULL"),
+        ("COLIBRI_DATABASE", "x.db"),
+        ("COLIBRI_MODE", "full"),
+        ("COLIBRI_LOG_LEVEL", "loud"),
+        ("COLIBRI_HEALTH_INTERVAL_MS", "soon"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_ends_the_server_with_73(
+    tmp_path: Path, setting: str, value: str
+) -> None:
+    """Design §11: naming each and what to do; nothing has been created by then."""
+    with Server(tmp_path, COLIBRI, handshake=False, **{setting: value}) as server:
+        assert server.wait() == BAD_SETTINGS
+        assert server.receive() is None
+        assert f"[colibri] fatal: {setting} " in server.stderr
+        assert value not in server.stderr.replace("FULL", "")
+    assert not (tmp_path / "data").exists()
+
+
+def test_all_bad_settings_are_named_at_once_and_an_empty_one_counts_as_unset(
+    tmp_path: Path,
+) -> None:
+    """Design §11."""
+    settings = {"AMS_X": "1", "COLIBRI_X": "1", "COLIBRI_SEED": "-1", "COLIBRI_MODE": ""}
+    with Server(tmp_path, COLIBRI, handshake=False, **settings) as server:
+        assert server.wait() == BAD_SETTINGS
+        fatal = [line for line in server.stderr.splitlines() if "fatal" in line]
+        assert len(fatal) == 3
+        assert "COLIBRI_MODE " not in " ".join(line.partition(":")[0] for line in fatal)
+
+
+@pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
+@pytest.mark.parametrize("ended", ["cleanly", "by a kill"])
+def test_readonly_and_minimal_leave_every_byte_as_it_was(
+    tmp_path: Path, mode: str, ended: str
+) -> None:
+    """Design §10: the file and the content of -wal never change; no lock file, no migration."""
+    with Server(tmp_path) as server:
+        for n in range(20):
+            server.data("note", n=n)
+        if ended == "by a kill":
+            server.process.kill()
+        assert server.close() == (0 if ended == "cleanly" else -signal.SIGKILL)
+    data = server.database.parent
+    assert (data / "colibri.db-wal").exists() == (ended == "by a kill")
+    (data / "colibri.db.lock").unlink()
+    before = contents(data)
+
+    with Server(tmp_path, COLIBRI_MODE=mode) as server:
+        if mode == "READONLY":
+            assert server.data("verify") == {"valid": True, "records": 40}
+        assert server.data("server_ping")["mode"] == mode
+        assert server.close() == 0
+    after = contents(data)
+    if ended == "cleanly":  # then SQLite may add an empty -wal
+        assert after.pop("colibri.db-wal", digest(b"")) == digest(b"")
+    for shared in (before, after):
+        shared.pop("colibri.db-shm", None)
+    assert after == before
+
+
+@pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
+def test_readonly_and_minimal_create_nothing_where_no_database_is(
+    tmp_path: Path, mode: str
+) -> None:
+    """Design §10: nothing created when it is missing (UNAVAILABLE says so)."""
+    with Server(tmp_path, COLIBRI_MODE=mode) as server:
+        assert server.data("server_ping")["mode"] == mode
+        if mode == "READONLY":
+            refused = error(server.call("verify"))
+            assert refused["code"] == "UNAVAILABLE"
+            assert "there is no database at" in refused["message"]
+        assert server.close() == (CANNOT_OPEN if mode == "READONLY" else 0)
+    assert not (tmp_path / "data").exists()
+
+
+def test_readonly_serves_a_database_on_a_read_only_file_system(tmp_path: Path) -> None:
+    """Design §10: where -shm cannot be made and no -wal exists, immutable=1."""
+    create(tmp_path / "data" / "colibri.db", 100)
+    with read_only(tmp_path / "data"), Server(tmp_path, COLIBRI_MODE="READONLY") as server:
+        assert server.data("verify") == {"valid": True, "records": 100}
+        assert server.close() == 0
+
+
+def test_what_is_created_is_for_its_owner_only_whatever_the_umask(tmp_path: Path) -> None:
+    """Design §12: the directory 0700, the files 0600, also -wal and -shm."""
+    program = ("sh", "-c", 'umask 0; exec "$0" "$@"', *TOOLBOX)
+    with Server(tmp_path, program, COLIBRI_DB_PATH="deep/data/colibri.db") as server:
+        server.data("note", n=1)
+        files = {path.name: permissions(path) for path in (tmp_path / "deep" / "data").iterdir()}
+        names = ["colibri.db", "colibri.db-shm", "colibri.db-wal", "colibri.db.lock"]
+        assert files == dict.fromkeys(names, 0o600)
+        assert permissions(tmp_path / "deep") == 0o700
+        assert permissions(tmp_path / "deep" / "data") == 0o700
+
+
+def test_a_directory_that_exists_keeps_its_permissions(tmp_path: Path) -> None:
+    """Design §12: an existing one is left alone."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o755)
+    with Server(tmp_path) as server:
+        server.data("note", n=1)
+    assert permissions(tmp_path / "data") == 0o755
+
+
+def permissions(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """What is in a directory, by name; only while no server has it open."""
+    if not directory.is_dir():
+        return {}
+    files = {path.name: path for path in directory.iterdir()}
+    return {name: digest(p.read_bytes()) if p.is_file() else "" for name, p in files.items()}
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()

@@ -1,0 +1,170 @@
+"""The ledger seen from outside the server that writes it, and waiting for things with a bound."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from apsw import Connection
+
+from colibri.core.ledger import Report
+from colibri.store import db as store
+from colibri.store import ledger
+from tests.support.client import JSON, PATIENCE, Server
+
+T = TypeVar("T")
+LOG = "colibri/" + "0123456789abcdef" * 2
+
+
+class Pair(NamedTuple):
+    """A call as the ledger has it; without an exit record the last three are None."""
+
+    seq: int
+    tool: str
+    arguments: Any
+    exit: int | None
+    outcome: str | None
+    code: str | None
+
+
+def eventually(look: Callable[[], T], what: str, timeout: float = PATIENCE) -> T:
+    """The first true value of look(); an AssertionError that says what did not come to pass."""
+    deadline = time.monotonic() + timeout
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not within {timeout:.0f} s: {what}"
+        time.sleep(0.005)
+    return found
+
+
+@contextmanager
+def reading(database: Path) -> Iterator[Connection]:
+    """A read-only connection to a Colibri database."""
+    db = store.open_reader(str(database))
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def holding(database: Path) -> Iterator[None]:
+    """Hold the database's write lock, as another process might."""
+    db = Connection(str(database))
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("ROLLBACK")
+    finally:
+        db.close()
+
+
+def calls(database: Path, tool: str) -> list[Pair]:
+    """Every call of a tool, in the order of the ledger."""
+    with reading(database) as db:
+        rows = list(
+            db.execute(
+                "SELECT l.seq, l.kind, l.call, p.body FROM ledger AS l JOIN payloads AS p"
+                " ON p.seq = l.seq WHERE instr(p.body, CAST(? AS BLOB)) ORDER BY l.seq",
+                (f'"tool":"{tool}"',),
+            )
+        )
+    exits = {call: (seq, json.loads(body)) for seq, kind, call, body in rows if kind == "call.exit"}
+    return [
+        _pair(seq, tool, json.loads(body)["arguments"], *exits.get(call, (None, {})))
+        for seq, kind, call, body in rows
+        if kind == "call.enter"
+    ]
+
+
+def _pair(seq: int, tool: str, arguments: Any, exit_seq: int | None, left: JSON) -> Pair:
+    return Pair(seq, tool, arguments, exit_seq, left.get("outcome"), left.get("code"))
+
+
+def has_entered(database: Path, tool: str, number: int = 1) -> Callable[[], bool]:
+    """For `eventually`: whether the ledger has that many calls of the tool."""
+
+    def look() -> bool:
+        return len(calls(database, tool)) >= number
+
+    return look
+
+
+def booted(server: Server) -> None:
+    """Wait until the database is open."""
+    eventually(lambda: "[Startup] Complete" in server.stderr, "the end of the boot sequence")
+
+
+def verified(database: Path) -> Report:
+    """Check the whole chain, and say what is wrong with it if it is broken."""
+    with reading(database) as db:
+        report = ledger.verify(db, pause=lambda: None)
+    assert report.valid, report.breaks
+    return report
+
+
+def missing(database: Path, receipts: list[JSON]) -> list[JSON]:
+    """The receipts whose record the ledger does not have."""
+    with reading(database) as db:
+        return [
+            receipt
+            for receipt in receipts
+            if ledger.leaf_at(db, receipt["seq"]) != bytes.fromhex(receipt["head"])
+        ]
+
+
+def condition(server: Server) -> tuple[str, str | None]:
+    """The state and its cause, as server_health tells them."""
+    found = server.data("server_health")["condition"]
+    return found["state"], found["cause"]
+
+
+def error(result: JSON) -> JSON:
+    """The error of a failed call, pattern A."""
+    assert result["isError"] is True, result
+    found: JSON = result["structuredContent"]["error"]
+    return found
+
+
+def audited_on_stderr(server: Server, tool: str) -> list[JSON]:
+    """The audit lines about a tool that stand in for its ledger records."""
+    lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("tool") == tool]
+
+
+def has_audited(server: Server, tool: str) -> Callable[[], bool]:
+    """For `eventually`: whether both audit lines of one call are there; a probe answers first."""
+    return lambda: len(audited_on_stderr(server, tool)) == 2
+
+
+def create(database: Path, records: int = 0) -> None:
+    """A closed database with a ledger of enter and exit records, made without a server."""
+    opened = store.open_writer(
+        str(database),
+        lock_timeout=1.0,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="20260101T000000Z",
+        new_log=lambda: LOG,
+    )
+    try:
+        with store.transaction(opened.db, durable=True):
+            _fill(opened.db, records)
+    finally:
+        store.close(opened)
+
+
+def _fill(db: Connection, records: int) -> None:
+    chain = ledger.Chain(db, LOG, lambda seq: seq.to_bytes(32, "big"))
+    enter: JSON = {"server": "-", "tool": "note", "arguments": {}, "size": None, "sha256": None}
+    left = {"tool": "note", "outcome": "ok", "code": None, "result_sha256": "0" * 64}
+    for number in range(0, records, 2):
+        call = f"00000000-0000-4000-8000-{number:012x}"
+        entry = chain.append("call.enter", enter, at="2026-01-01T00:00:00.000000Z", call=call)
+        chain.append(
+            "call.exit",
+            {**left, "enter": entry.seq, "duration_ms": 0},
+            at="2026-01-01T00:00:00.000000Z",
+            call=call,
+        )
