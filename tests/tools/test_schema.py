@@ -317,3 +317,14 @@ def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
         schema.validator(Strict)({f"key{n}": 1 for n in range(20_000)})
     assert len(refusal.value.issues) == schema.MAX_ISSUES + 1
     assert "19950 more" in str(refusal.value.issues[-1]["problem"])
+
+
+def test_a_lower_bound_alone_is_said() -> None:
+    """The phrase for what is allowed has only the limits that there are."""
+
+    class Least(msgspec.Struct):
+        n: Annotated[int, Meta(ge=3)]
+
+    with pytest.raises(Invalid) as refusal:
+        schema.validator(Least)({"n": 1})
+    assert refusal.value.issues[0]["allowed"] == "integer, at least 3"

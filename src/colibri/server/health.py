@@ -12,6 +12,7 @@ CONDITIONS
 """
 
 import os
+import sys
 import threading
 
 from colibri.core.frozen import Frozen
@@ -310,13 +311,13 @@ def _overload(overloads: list[str]) -> Condition:
     return Condition(state=State.SAFE_MODE, cause="overload", why=why)
 
 
-def rss_mb() -> int:
+def rss_mb(statm: str = "/proc/self/statm") -> int:
     """Resident memory in MB; the peak where the system tells no more."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
+        with open(statm, encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
     except OSError:
         import resource  # only where there is no /proc
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
-        return peak >> 20
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak >> (20 if sys.platform == "darwin" else 10)  # bytes there, KiB elsewhere

@@ -10,23 +10,37 @@ import threading
 
 LEVELS = ("error", "warn", "info", "debug")
 _PATIENCE_MS = 50
-_lock = threading.Lock()
+
+
+class _Stderr:
+    """Descriptor 2; once it was stuck nobody waits for it again until it takes something."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._patience = _PATIENCE_MS
+
+    def write(self, rest: bytes) -> bool:
+        with self._lock:
+            writable = select.poll()
+            writable.register(2, select.POLLOUT)
+            while rest:
+                if not writable.poll(self._patience):
+                    self._patience = 0
+                    return False
+                try:
+                    rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
+                except OSError:
+                    return False
+                self._patience = _PATIENCE_MS
+        return True
+
+
+_stderr = _Stderr()
 
 
 def write(text: str) -> bool:
     """Write a line to stderr; False when some of it was lost."""
-    rest = (text + "\n").encode("utf-8", "backslashreplace")
-    with _lock:
-        writable = select.poll()
-        writable.register(2, select.POLLOUT)
-        while rest:
-            if not writable.poll(_PATIENCE_MS):
-                return False
-            try:
-                rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
-            except OSError:
-                return False
-    return True
+    return _stderr.write((text + "\n").encode("utf-8", "backslashreplace"))
 
 
 def describe(problem: BaseException) -> str:

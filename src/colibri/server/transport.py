@@ -81,7 +81,7 @@ class Stream:
         milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
         ready = dict(self._waiting.poll(milliseconds))
         if self._wake_read in ready:
-            self._drain_wake()
+            os.read(self._wake_read, _CHUNK)
         if self.out_fd in ready:
             with self._lock:
                 self._flush()
@@ -131,12 +131,6 @@ class Stream:
             return os.read(self.in_fd, _CHUNK)
         except OSError:
             return b""  # a closed or reset input is an ended one
-
-    def _drain_wake(self) -> None:
-        try:
-            os.read(self._wake_read, _CHUNK)
-        except BlockingIOError:
-            return
 
     def _flush(self) -> None:
         # POLLOUT promises room for PIPE_BUF bytes; a larger write could block the sender. Making

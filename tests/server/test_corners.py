@@ -1,0 +1,343 @@
+"""Rare ways through the server core, each reached with its real parts."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from colibri import config
+from colibri.core.errors import Unavailable
+from colibri.core.modes import Capability
+from colibri.server import ColibriToolConfig, create_server, health, register_colibri_tool, store
+from colibri.server.boot import start
+from colibri.server.call import Registered, Work
+from colibri.server.context import add_tool
+from colibri.server.faults import CommitFailed, Guard
+from colibri.server.health import Health
+from colibri.server.ids import Ids
+from colibri.server.lanes import Job
+from colibri.server.shutdown import shut_down
+from colibri.server.transport import linked
+from colibri.store import db
+from colibri.tools.tool import Tool
+from tests.contract import Linked
+from tests.support.client import COLIBRI, Server, environment
+from tests.support.evidence import calls, eventually, holding
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+def project(tmp_path: Path, **env: str) -> config.Config:
+    return config.load(str(tmp_path), env)
+
+
+def tool(name: str, handler: Any, lane: Any = "write") -> Tool:
+    capability = Capability.CHANGE if lane == "write" else Capability.BROWSE
+    return Tool(
+        name=name,
+        title="",
+        description="",
+        input=Nothing,
+        output=None,
+        lane=lane,
+        capability=capability,
+        pattern="A",
+        handler=handler,
+        idempotent=True,
+    )
+
+
+def test_a_tool_of_the_catalogue_cannot_run_before_it_is_loaded() -> None:
+    """Boot step 2 registers names; handlers come with step 6."""
+    registered = Registered({"name": "x"}, lane="write", capability=Capability.CHANGE)
+    with pytest.raises(RuntimeError, match="before it was loaded"):
+        registered.run(Work.__new__(Work), {})
+
+
+def test_a_handler_that_wants_a_database_where_there_is_none_fails_alone() -> None:
+    """A server without a configuration opens no database."""
+    server = Linked()
+    add_tool(server.ctx, tool("wants", lambda work, args: work.db))
+    with server:
+        error = server.call("wants")["structuredContent"]["error"]
+        assert error == {"code": "HANDLER_ERROR", "message": "this server has no database"}
+
+
+def test_the_context_stops_the_server_that_another_thread_runs() -> None:
+    """Seed 000 §1: start and stop are also methods of the context."""
+    server = Linked()
+    with server:
+        server.call("server_ping")
+        server.ctx.stop()
+        assert not server.ctx.is_connected()
+
+
+def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code() -> None:
+    """The six stages run once, whoever asks."""
+    transport, peer = linked()
+    ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
+    start(ctx)
+    ctx.stop_reason = "test"
+    ctx.exit_code = 5
+    codes: list[int] = []
+    threads = [threading.Thread(target=lambda: codes.append(shut_down(ctx))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert codes == [5, 5, 5, 5]
+    peer.close()
+
+
+def test_what_the_log_level_does_not_want_is_not_said(tmp_path: Path) -> None:
+    """COLIBRI_LOG_LEVEL=error silences the rest."""
+    with Server(tmp_path, COLIBRI, COLIBRI_LOG_LEVEL="error") as server:
+        server.data("server_ping")
+        assert server.close() == 0
+        assert server.stderr == ""
+
+
+def test_a_host_that_never_reads_stderr_blocks_nothing(tmp_path: Path) -> None:
+    """docs/decisions/002: lines that cannot be written are dropped and counted."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        COLIBRI,
+        cwd=tmp_path,
+        env=environment(COLIBRI_MODE="MINIMAL"),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"server_health"}}\n'
+        for _ in range(400):  # far more audit lines than a pipe holds
+            process.stdin.write(ping)
+            process.stdin.flush()
+            answer = msgspec.json.decode(process.stdout.readline())
+        dropped = answer["result"]["structuredContent"]["data"]["dropped"]["log_lines"]
+        assert dropped > 0
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_a_closed_stderr_stops_nothing(tmp_path: Path) -> None:
+    """A host that closed its end of stderr."""
+    with subprocess.Popen(
+        COLIBRI,
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        out, _ = process.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', 30)
+        assert msgspec.json.decode(out)["result"] == {}
+        assert process.returncode == 0
+
+
+def test_an_io_error_before_the_commit_changed_nothing_and_one_in_it_is_unknown() -> None:
+    """faults.py: the table of what an error means."""
+    state = Health()
+    guard = Guard(state)
+    with pytest.raises(Unavailable, match="nothing was changed"), guard:
+        raise apsw.IOError("before")
+    assert (state.condition.state, state.condition.cause) == ("SAFE_MODE", "io")
+    with pytest.raises(CommitFailed), guard:
+        guard.committing = True
+        raise apsw.IOError("in the commit")
+    with pytest.raises(KeyError), guard:
+        raise KeyError("not the store's")
+
+
+def test_a_fault_of_the_store_within_a_handler_fails_the_whole_round(tmp_path: Path) -> None:
+    """A handler's busy database is no handler's fault: UNAVAILABLE, rolled back, not recorded."""
+
+    def busy(work: Work, args: object) -> object:
+        raise apsw.BusyError("held")
+
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("busy", busy))
+    with server:
+        assert server.call("busy")["structuredContent"]["error"]["code"] == "UNAVAILABLE"
+    assert [pair.exit for pair in calls(tmp_path / "data" / "colibri.db", "busy")] == [None]
+
+
+def test_a_read_whose_record_cannot_be_written_for_the_lock_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database held by another process: worth another try, and said so."""
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 100)
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
+    with server:
+        server.data("look")
+        with holding(tmp_path / "data" / "colibri.db"):
+            error = server.call("look")["structuredContent"]["error"]
+        assert error["code"] == "UNAVAILABLE"
+        assert "another process" in error["message"]
+
+
+def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may wait for a thread that is gone."""
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    server = Linked(config=project(tmp_path))
+
+    def bug(*_: object) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    with server:
+        server.wait_for_store()
+        jobs = [Job(bug), Job(bug)]
+        for job in jobs:
+            server.ctx.write.put(job)
+            job.wait()
+        assert all(isinstance(job.failure, Unavailable) for job in jobs)
+
+
+def test_more_probes_than_can_wait_are_counted_and_answered(tmp_path: Path) -> None:
+    """At most 256 probe records wait; the rest is dropped, and server_health says so."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        with holding(server.database):
+            ids = [server.post_call("server_ping") for _ in range(400)]
+            for id in ids:
+                assert server.answer(id)["result"]["isError"] is False
+            dropped = server.data("server_health")["dropped"]["probe_records"]
+        assert dropped > 100
+
+
+def test_a_tool_that_wants_a_round_of_its_own_has_it(tmp_path: Path) -> None:
+    """merkle_finalize is such a tool: its enter follows the exits of the round before."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        hold = server.post_call("nap_write", ms=300)
+        ids = [
+            server.post_call("note", n=1),
+            server.post_call("nap_alone", ms=0),
+            server.post_call("note", n=2),
+        ]
+        for id in (hold, *ids):
+            assert server.answer(id)["result"]["isError"] is False
+        assert server.close() == 0
+        _, first, last = calls(server.database, "note")
+        (alone,) = calls(server.database, "nap_alone")
+        assert first.exit is not None
+        assert alone.exit is not None
+        assert first.exit < alone.seq < alone.exit < last.seq
+
+
+def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Path) -> None:
+    """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, nothing runs any more."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        ids = [server.post_call("nap_write", ms=200) for _ in range(4)]
+        eventually(
+            lambda: len(calls(server.database, "nap_write")) == len(ids), "the enter records"
+        )
+        server.database.rename(tmp_path / "moved.db")
+        codes = [server.answer(id)["result"]["structuredContent"]["error"]["code"] for id in ids]
+        assert codes == ["UNAVAILABLE"] * 4
+
+
+def test_a_probe_that_came_before_the_database_failed_is_audited_on_stderr(tmp_path: Path) -> None:
+    """Nothing that was answered goes without a trace."""
+    (tmp_path / "data" / "colibri.db").mkdir(parents=True)
+    with Server(tmp_path, COLIBRI, handshake=False) as server:
+        server.data("server_ping")
+        assert server.close() == 75
+        assert '"audit":"exit"' in server.stderr
+
+
+def test_a_ledger_without_its_name_is_not_opened(tmp_path: Path) -> None:
+    """What fails after the file was opened lets go of it again."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        assert server.close() == 0
+    raw = apsw.Connection(str(tmp_path / "data" / "colibri.db"))
+    raw.execute("DELETE FROM meta")
+    raw.close()
+    with Server(tmp_path) as server:
+        error = server.call("note", n=1)["structuredContent"]["error"]
+        assert error["code"] == "UNAVAILABLE"
+        assert server.close() == 75
+
+
+def test_skills_are_counted(tmp_path: Path) -> None:
+    """server_health: skill_count."""
+    for name in ("one", "two"):
+        (tmp_path / ".agents" / "skills" / name).mkdir(parents=True)
+    (tmp_path / ".agents" / "skills" / "one" / "SKILL.md").write_text("---\n")
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        assert server.data("server_health")["skill_count"] == 1
+
+
+def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path) -> None:
+    """The file was there a moment ago."""
+    ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
+    assert store.open_reader(ctx) is None
+    assert ctx.health.condition.cause == "io"
+
+
+def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Path) -> None:
+    """Shutdown: at the deadline the process ends with 1, whatever hangs."""
+    program = (
+        "import time, colibri.server.shutdown as s; s.DRAIN_SECONDS = 1.0\n"
+        "from colibri.server.lanes import ReadLane\n"
+        "ReadLane.run = lambda lane: time.sleep(60)\n"
+        "from tests.support.toolbox import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        input=b"",
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"not done in 1 s" in done.stderr
+
+
+def test_memory_is_known_also_where_there_is_no_proc() -> None:
+    """macOS tells the peak only."""
+    assert health.rss_mb("/nowhere") >= health.rss_mb() // 2 > 0
+
+
+def test_a_name_that_is_no_tools_is_kept_only_in_part(tmp_path: Path) -> None:
+    """A call of a tool with a name of a megabyte must not fill the ledger with it."""
+    with Server(tmp_path) as server:
+        answer = server.answer(server.post_call("x" * 1_000_000))
+        assert answer["error"]["code"] == -32602
+        assert server.close() == 0
+        assert len(calls(server.database, "x" * 128)) == 1
+
+
+def test_ids_are_random_outside_test_mode() -> None:
+    """Two servers never agree on an id by accident."""
+    assert Ids().uuid("call", 1) != Ids().uuid("call", 1)
+
+
+def test_a_tool_can_be_registered_through_the_context() -> None:
+    """Seed 000 §1: registerColibriTool is also a method."""
+    server = Linked()
+    options = ColibriToolConfig(input_schema=Nothing, lane="read")
+    server.ctx.register_colibri_tool("through_it", options, lambda args: {"n": 1})
+    with pytest.raises(ValueError, match="lane must be one of"):
+        bad = ColibriToolConfig(input_schema=Nothing, lane="fast")  # type: ignore[arg-type]
+        register_colibri_tool(server.ctx, "other", bad, lambda args: None)
+    with server:
+        assert server.data("through_it") == {"n": 1}
