@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LOG_LEVELS = ("error", "warn", "info", "debug")
 _MAX_INT = 2**31 - 1
+_SKILLS = ".agents/skills"
 
 # variable -> (smallest value, default)
 _INTEGERS = {
@@ -85,14 +86,19 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
     level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
     numbers = {name: _integer(env, name, problems) for name in _INTEGERS}
     root = _project(project or env.get("CLAUDE_PROJECT_DIR") or "", problems)
+    database = "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db"
+    paths = {
+        "COLIBRI_DB_PATH": os.path.join(root, env.get("COLIBRI_DB_PATH", database)),
+        "COLIBRI_SKILLS_ROOT": os.path.join(root, env.get("COLIBRI_SKILLS_ROOT", _SKILLS)),
+    }
+    _refuse_strange_paths(paths, problems)
     if problems:
         raise ConfigError(problems)
-    database = "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db"
     return Config(
         mode=Mode(mode),
         project=root,
-        db_path=os.path.join(root, env.get("COLIBRI_DB_PATH", database)),
-        skills_root=os.path.join(root, env.get("COLIBRI_SKILLS_ROOT", ".agents/skills")),
+        db_path=paths["COLIBRI_DB_PATH"],
+        skills_root=paths["COLIBRI_SKILLS_ROOT"],
         log_level=level,
         startup_timeout_ms=numbers["COLIBRI_STARTUP_TIMEOUT_MS"],
         seed=numbers["COLIBRI_SEED"],
@@ -117,6 +123,16 @@ def _project(named: str, problems: list[str]) -> str:
     if not os.path.isdir(root):
         problems.append(f"the project directory {root} does not exist: create it or name another")
     return root
+
+
+def _refuse_strange_paths(paths: dict[str, str], problems: list[str]) -> None:
+    """SQLite and JSON both know paths as UTF-8 only."""
+    for name, path in paths.items():
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            shown = path.encode(errors="backslashreplace").decode()
+            problems.append(f"{name} is {shown}, which is not UTF-8: name another")
 
 
 def _strangers(env: "Mapping[str, str]") -> list[str]:

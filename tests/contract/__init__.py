@@ -90,6 +90,8 @@ class Linked:
         )
         register_catalogue(self.ctx)
         self._lines: queue.Queue[bytes] = queue.Queue()
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._last = 0
         self._threads = [
             threading.Thread(target=self._run, daemon=True),
@@ -149,6 +151,14 @@ class Linked:
     def _run(self) -> None:
         self.exit_code = self.ctx.run()
 
+    def pause_reading(self) -> None:
+        """Leave what the server sends where it is, but for one more line."""
+        self._may_read.clear()
+
+    def resume_reading(self) -> None:
+        self._may_read.set()
+
     def _read(self) -> None:
         while line := self._peer.receive():
             self._lines.put(line)
+            self._may_read.wait()

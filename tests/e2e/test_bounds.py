@@ -64,7 +64,7 @@ def test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done
     tmp_path: Path,
 ) -> None:
     """Design §4, bounds: 32 MiB of the lines of calls not yet answered."""
-    pad = "x" * (4 * MIB - 500)  # 8 lines are just less than 32 MiB
+    pad = "x" * (4 * MIB - 2000)  # 8 lines are just less than 32 MiB
     params = {"name": "note", "arguments": {"n": 1}, "pad": pad}
     with Server(tmp_path) as server:
         server.data("note", n=0)
@@ -94,16 +94,16 @@ def test_a_client_that_does_not_read_blocks_nothing_before_32_mib(tmp_path: Path
 def test_past_32_mib_of_unread_answers_the_server_stops_reading_until_the_client_reads(
     tmp_path: Path,
 ) -> None:
-    """Design §4, bounds: with more than 32 MiB of answers unread the main thread stops reading."""
+    """Design §4, bounds: with more than 32 MiB of answers unread the main thread stops reading.
+
+    Nor do the lanes begin another call: what is accepted already could be many times as much.
+    """
     with Deaf(tmp_path) as server:
         booted(server)
-        ids = [server.post_call("big", bytes=MIB) for _ in range(18)]
+        ids = [server.post_call("big", bytes=MIB) for _ in range(40)]
         eventually(
-            lambda: (
-                all(pair.exit for pair in calls(server.database, "big"))
-                and len(calls(server.database, "big")) == 18
-            ),
-            "36 MiB of answers",
+            lambda: sum(pair.exit is not None for pair in calls(server.database, "big")) >= 16,
+            "32 MiB of answers",
         )
         assert server.process.stdin is not None
         stdin = server.process.stdin.fileno()
@@ -113,6 +113,7 @@ def test_past_32_mib_of_unread_answers_the_server_stops_reading_until_the_client
             os.write(stdin, _ping(f"p{pings}"))
             pings += 1
             assert pings < 20_000, "the server goes on reading"
+        assert len(calls(server.database, "big")) < 20
 
         server.listen.set()
         assert select.select([], [stdin], [], 10.0)[1], "the server does not read again"

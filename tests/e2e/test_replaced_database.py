@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from colibri.store import db as store
 from tests.support.client import Server
 from tests.support.evidence import (
     audited_on_stderr,
@@ -18,6 +19,7 @@ from tests.support.evidence import (
     eventually,
     has_audited,
     missing,
+    reading,
     verified,
 )
 
@@ -186,3 +188,23 @@ def test_an_older_copy_under_a_complete_write_ahead_log_loses_nothing(
 
 def digest(file: Path) -> str:
     return sha256(file.read_bytes()).hexdigest()
+
+
+def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
+    tmp_path: Path,
+) -> None:
+    """A checkpoint of a log that nobody else sees would corrupt what another server has written."""
+    with Server(tmp_path) as first:
+        for n in range(30):
+            first.data("note", n=n)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{first.database}{suffix}").unlink()
+        with Server(tmp_path) as second:
+            for n in range(3):
+                second.data("note", n=100 + n)
+            assert error(first.call("note", n=200))["code"] == "UNAVAILABLE"
+            assert first.close() == 0
+            second.data("note", n=103)
+            assert second.close() == 0
+    with reading(first.database) as db:
+        assert store.quick_check(db) == []

@@ -444,7 +444,7 @@ def test_the_database_says_which_log_it_holds_or_is_damaged(writer: Writer) -> N
 def test_enters_and_exits_after_a_seq_are_what_changes_the_open_calls(
     story: str, intruder: apsw.Connection
 ) -> None:
-    assert ledger.open_calls_since(intruder, 4) == [
+    assert list(ledger.calls_since(intruder, 4)) == [
         (6, "call.exit", "B"),
         (7, "call.enter", "C"),
         (10, "call.exit", "C"),

@@ -24,7 +24,7 @@ there is nothing to say. Its nonce keeps it secret from who holds only the heade
 nonce can be erased and the chain still holds.
 
     call.enter    server         the process that took the call (uuid 4)
-                  tool           the tool's name, as the client gave it
+                  tool           the tool's name; of one that there is not, 128 characters
                   arguments      as validated; title, description, content and intent are replaced
                                  by {sha256, size} of their UTF-8 bytes: a text is kept in one place
                   size, sha256   null; of a refused call, whose arguments are null, the size and

@@ -101,9 +101,12 @@ def _install_hooks(ctx: "ColibriServerContext") -> None:
 def stop(ctx: "ColibriServerContext") -> None:
     """Shut down in order: through the thread that runs the server, or here when none does."""
     ctx.request_stop("stop")
-    if ctx.running:
-        ctx.ended.wait()
-    elif ctx.connected:
+    own = (ctx.runner, ctx.read.thread, ctx.write.thread)
+    if threading.current_thread() in own:
+        return  # a handler or a sink asks: the server cannot wait for itself
+    while ctx.runner is not None and not ctx.ended.wait(0.05):
+        pass  # `run` shuts down; if it was left by an exception, it is up to us
+    if ctx.connected:
         shut_down(ctx)
-    else:
+    elif not ctx.ended.is_set():
         ctx.transport.close()

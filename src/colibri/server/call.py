@@ -2,6 +2,7 @@
 
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
+from colibri.server.lines import structure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Call:
     __slots__ = (
         "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "name", "plain",
         "raw", "refusal", "request", "sink_entered", "taken", "tool",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -92,6 +94,8 @@ class Call:
         self.raw = raw
         self.tool = tool
         self.lane = "write" if tool is None else tool.lane
+        # What waits is parsed: each value takes some 64 bytes beside those of its text.
+        self.weight = len(request.line) + 64 * structure(request.line)
         self.id = ""
         self.args: object = None
         self.plain: dict[str, object] | None = None

@@ -3,8 +3,8 @@
 `create_server` puts the parts together and touches no descriptor, handler or database.
 """
 
+import itertools
 import json
-import re
 import threading
 import time
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 # the main thread for the interpreter, so it begins after these two, or when a call needs it.
 OPENING_ANSWERS = 2
 MAX_UNKNOWN_NAME = 128
-_TOOL_NAME = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _LANE_CAPABILITY: "dict[Lane, Capability]" = {
     "probe": Capability.PROBE,
     "read": Capability.BROWSE,
@@ -101,7 +100,6 @@ class ColibriServerContext:
         self.limits = config or load(environ={})
         self.install_handlers = install_handlers
         self.phase: str | None = None
-        self.stages = STAGES
         self.tools: dict[str, Registered] = {}
         self.instructions = ""
         self.connected = False
@@ -112,11 +110,12 @@ class ColibriServerContext:
         self.store_failure: str | None = None
         self.store_status = _store_status(mode, config)
         self.may_load = threading.Event()
+        self.room = _set_event()  # cleared while the client leaves too many answers unread
         self._answers = 0
         self.store_ready = threading.Event()
         self.cancel_lock = threading.Lock()
         self.ids = Ids(config.seed if config and mode == Mode.TEST else None)
-        self.health = Health()
+        self.health = Health(self.log)
         self.load = Load()
         self.pipeline = Pipeline(self)
         self.wire = Wire(self, self._send)
@@ -124,10 +123,13 @@ class ColibriServerContext:
         self.write = WriteLane("write", self)
         self.checks = CheckThread(self)
         self.hooks_before: tuple[Any, Any] | None = None
-        self.running = False
+        self.runner: threading.Thread | None = None
         self.ending = threading.Lock()
         self.ended = threading.Event()
-        self._unrecorded = 0
+        self._listed: bytes | None = None
+        self._unrecorded = itertools.count(1)
+
+    stages = STAGES
 
     def get_version(self) -> str:
         """The version it says it is."""
@@ -167,8 +169,11 @@ class ColibriServerContext:
 
     def tool_list(self) -> bytes:
         """The JSON array of the admitted tools."""
-        listings = [tool.listing for tool in self.admitted()]
-        return json.dumps(listings, ensure_ascii=False, separators=(",", ":")).encode()
+        if self._listed is None:  # once connected, the tools stay as they are
+            listings = [tool.listing for tool in self.admitted()]
+            text = json.dumps(listings, ensure_ascii=False, separators=(",", ":"))
+            self._listed = text.encode()
+        return self._listed
 
     def call(self, request: "Request", name: str, arguments: object) -> None:
         """Hand a call to its lane, or turn it away."""
@@ -222,8 +227,9 @@ class ColibriServerContext:
 
     def new_call_id(self) -> str:
         """A correlation id for a call that gets none from the ledger."""
-        self._unrecorded += 1
-        return self.ids.uuid("unrecorded call", self._unrecorded)
+        recorder = self.pipeline.recorder
+        purpose = f"call without a record of {recorder.server if recorder else 'nobody'}"
+        return self.ids.uuid(purpose, next(self._unrecorded))
 
     def unknown_tool(self, name: str) -> str:
         """What to say about a tool that is not there."""
@@ -273,6 +279,8 @@ class ColibriServerContext:
 
     def _send(self, line: bytes) -> None:
         self.transport.send(line)
+        if self.transport.unsent > shutdown.MAX_UNREAD:
+            self.room.clear()
         if not self.may_load.is_set():
             self._answers += 1
             if self._answers >= OPENING_ANSWERS:
@@ -306,6 +314,12 @@ def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
     )
 
 
+def _set_event() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
 def _store_status(mode: Mode, settings: "Config | None") -> str:
     """What server_health says of the database before the write thread has come to it."""
     if settings is None:
@@ -330,9 +344,11 @@ def register_colibri_tool(
     handler: "Callable[[Any], object]",
 ) -> None:
     """Add a tool to a server that is not connected yet; its calls go through all five stages."""
+    import re
+
     from colibri.tools import tool as tools  # whoever has a struct has loaded msgspec already
 
-    if not _TOOL_NAME.match(str(name)):
+    if not re.match(r"[a-z_][a-z0-9_]*\Z", str(name)):
         raise ValueError(f"invalid tool name: {name}")
     if not tools.is_struct(config.input_schema):
         raise ValueError("input_schema must be a msgspec Struct")

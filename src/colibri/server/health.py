@@ -12,7 +12,6 @@ CONDITIONS
 """
 
 import os
-import sys
 import threading
 
 from colibri.core.frozen import Frozen
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from colibri.server.context import ColibriServerContext
 
 NEWEST = RANDOM = 200
+FOLLOWED_BACK = 1000
 COUNTERS = ("log_lines", "overloaded", "probe_records", "shutting_down", "unavailable")
 
 
@@ -55,7 +55,8 @@ class Snapshot(Frozen):
 class Health:
     """The shared state of the checks."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: "Callable[[str, str], None]") -> None:
+        self._log = log
         self.condition = NORMAL
         self.snapshot: Snapshot | None = None
         self.latched = False
@@ -78,9 +79,11 @@ class Health:
     def degrade(self, cause: str, why: str) -> None:
         """SAFE_MODE for the rest of the process; the first cause stays."""
         with self._lock:
-            if not self.latched:
-                self.latched = True
-                self.condition = Condition(state=State.SAFE_MODE, cause=cause, why=why)
+            if self.latched:
+                return
+            self.latched = True
+            self.condition = Condition(state=State.SAFE_MODE, cause=cause, why=why)
+        self._log("error", f"[colibri] SAFE_MODE {cause}: {why}")
 
     def settle(self, condition: Condition) -> None:
         """What a check found, unless something worse is latched."""
@@ -163,53 +166,61 @@ def _checks(health: Health, snapshot: Snapshot | None) -> dict[str, str]:
 # The checks.
 
 
-class Lag:
-    """How long a lane takes to come to what is put into its queue, by a no-op of our own."""
-
-    def __init__(self, put: "Callable[[Callable[[], None]], None]", now_ms: "Callable[[], float]"):
-        self._put = put
-        self._now_ms = now_ms
-        self._sent: float | None = None
-        self._last = 0.0
-
-    def measure(self) -> float:
-        """The lag of the last no-op, or the age of the one that still waits."""
-        if self._sent is not None:
-            return max(self._last, self._now_ms() - self._sent)
-        self._sent = self._now_ms()
-        self._put(self._arrived)
-        return self._last
-
-    def _arrived(self) -> None:
-        if self._sent is not None:
-            self._last = self._now_ms() - self._sent
-        self._sent = None
-
-
 class Checks:
     """The health thread's work: one `check` every interval."""
 
-    def __init__(self, ctx: "ColibriServerContext", db: "apsw.Connection | None") -> None:
+    def __init__(
+        self,
+        ctx: "ColibriServerContext",
+        db: "apsw.Connection | None",
+        stopping: threading.Event,
+    ) -> None:
         self._ctx = ctx
         self._db = db
-        self._lags = [Lag(lane.put, ctx.now_ms) for lane in (ctx.read, ctx.write)]
+        self._stopping = stopping
         self._open: set[str] = set()
-        self._seen = 0
+        self._seen: int | None = None
         self._turn = 0
 
     def check(self) -> None:
-        """Look at everything once and settle the condition."""
+        """Look at everything once; then at the lanes, which may take longer."""
         found: dict[str, str] = {"watchers": "0"}
         try:
-            overloads = self._look_at_load(found)
+            over = self._look_at_load(found)
             if self._db is not None:
                 self._look_at_store(self._db, found)
         except Exception as problem:
             self._could_not_check(problem, found)
+            self._publish(found)
         else:
-            self._ctx.health.settle(_overload(overloads))
+            self._conclude(found, over)
+            self._wait_for_lanes(found, over)
+
+    def _wait_for_lanes(self, found: dict[str, str], over: list[str]) -> None:
+        """Time a no-op of ours through each queue; a late lane is told while it is late."""
+        most = self._ctx.limits.health_max_lag_ms
+        start, late = self._ctx.now_ms(), False
+        arrived = [threading.Event(), threading.Event()]
+        for lane, event in zip((self._ctx.read, self._ctx.write), arrived, strict=True):
+            lane.put(event.set)
+        while not all(event.wait(0.02) for event in arrived):
+            lag = self._ctx.now_ms() - start
+            if self._stopping.is_set() or lag > most + self._ctx.limits.health_interval_ms:
+                return
+            if lag > most and not late:
+                late = True
+                found["lag"] = f"over {most} ms"
+                self._conclude(found, [*over, f"lag of a lane is over {most} ms"])
+        found["lag"] = f"{int(self._ctx.now_ms() - start)} of {most} ms"
+        self._conclude(found, over)
+
+    def _conclude(self, found: dict[str, str], over: list[str]) -> None:
+        self._ctx.health.settle(_overload(over))
+        self._publish(found)
+
+    def _publish(self, found: dict[str, str]) -> None:
         self._ctx.health.snapshot = Snapshot(
-            at_ms=self._ctx.now_ms(), checks=found, open_calls=len(self._open)
+            at_ms=self._ctx.now_ms(), checks=dict(found), open_calls=len(self._open)
         )
 
     def _could_not_check(self, problem: Exception, found: dict[str, str]) -> None:
@@ -224,13 +235,12 @@ class Checks:
         limits = self._ctx.limits
         measured = (
             ("memory", rss_mb(), limits.health_max_rss_mb, "MB"),
-            ("lag", int(max(lag.measure() for lag in self._lags)), limits.health_max_lag_ms, "ms"),
             ("queue", len(self._ctx.load), limits.health_max_queue, "calls"),
         )
         over = []
         for name, value, most, unit in measured:
-            found[name] = f"{value} of {most} {unit}"
-            if value > most:
+            found[name] = "not measured" if value is None else f"{value} of {most} {unit}"
+            if value is not None and value > most:
                 over.append(f"{name} {value} {unit} is over {most}")
         return over
 
@@ -243,7 +253,7 @@ class Checks:
             first = 1 + int.from_bytes(os.urandom(8), "big") % head.seq
             breaks = ledger.check_range(db, max(1, head.seq - NEWEST + 1), head.seq)
             breaks += ledger.check_range(db, first, min(head.seq, first + RANDOM - 1))
-            self._follow(db)
+            self._follow(db, head.seq)
             if breaks:
                 worst = breaks[0]
                 self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
@@ -261,13 +271,17 @@ class Checks:
     def _damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why
         self._ctx.health.degrade("integrity", why)
-        self._ctx.log("error", f"[colibri] SAFE_MODE integrity: {why}")
 
-    def _follow(self, db: "apsw.Connection") -> None:
-        """Keep count of the calls that were entered and have not exited."""
+    def _follow(self, db: "apsw.Connection", newest: int) -> None:
+        """Keep count of the calls that were entered and have not exited.
+
+        It begins a little before the first check: what is older and open is for verification.
+        """
         from colibri.store import ledger
 
-        for seq, kind, call in ledger.open_calls_since(db, self._seen):
+        if self._seen is None:
+            self._seen = max(0, newest - FOLLOWED_BACK)
+        for seq, kind, call in ledger.calls_since(db, self._seen):
             self._seen = seq
             if kind == "call.enter":
                 self._open.add(call)
@@ -297,7 +311,7 @@ class CheckThread:
             self._thread.join(timeout)
 
     def _run(self, db: "apsw.Connection | None") -> None:
-        checks = Checks(self._ctx, db)
+        checks = Checks(self._ctx, db, self._stop)
         while not self._stop.wait(self._ctx.limits.health_interval_ms / 1000):
             checks.check()
         if db is not None:
@@ -311,13 +325,10 @@ def _overload(overloads: list[str]) -> Condition:
     return Condition(state=State.SAFE_MODE, cause="overload", why=why)
 
 
-def rss_mb(statm: str = "/proc/self/statm") -> int:
-    """Resident memory in MB; the peak where the system tells no more."""
+def rss_mb(statm: str = "/proc/self/statm") -> int | None:
+    """Resident memory in MB, where the system tells: a peak alone would never go down again."""
     try:
         with open(statm, encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
     except OSError:
-        import resource  # only where there is no /proc
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak >> (20 if sys.platform == "darwin" else 10)  # bytes there, KiB elsewhere
+        return None

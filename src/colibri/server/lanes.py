@@ -14,6 +14,8 @@ from queue import Empty, SimpleQueue
 from colibri.core.errors import Unavailable
 from colibri.server import store
 from colibri.server.call import Call
+from colibri.server.envelope import UNAVAILABLE
+from colibri.server.faults import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,6 +130,8 @@ class WriteLane(Lane):
         store.open_store(self.ctx)
         while not self.ended or self.calls:
             jobs = self.collect(wait=not self.calls and not self.ended)
+            if self.calls:
+                self.ctx.room.wait()
             try:
                 calls = self._next_round()
             except BaseException:
@@ -173,7 +177,21 @@ class WriteLane(Lane):
         if recorder is None:
             self._without_ledger(jobs, calls)
             return False
-        return bool(jobs or calls) and self.ctx.pipeline.enter(recorder, jobs, calls)
+        if not jobs and not calls:
+            return False
+        problem = self.ctx.pipeline.enter(recorder, jobs, calls)
+        if isinstance(problem, Busy):
+            self._turn_away_waiting(problem)
+        return problem is None
+
+    def _turn_away_waiting(self, problem: Busy) -> None:
+        """What waits has waited for the same lock: it need not wait for it once more, in turn."""
+        waiting, self.calls = self.calls, deque()
+        for item in waiting:
+            if isinstance(item, Call):
+                self.ctx.pipeline.turn_away(item, UNAVAILABLE, problem.message)
+            else:
+                item()
 
     def _recorder(self) -> "Recorder | None":
         return None if self.ctx.health.latched else self.ctx.pipeline.recorder
@@ -201,6 +219,7 @@ class ReadLane(Lane):
             while not self.ended or self.calls:
                 self.collect(wait=not self.calls and not self.ended)
                 if self.calls:
+                    self.ctx.room.wait()
                     self._serve(self.calls.popleft())
         finally:
             if self._db is not None:
@@ -228,7 +247,7 @@ class ReadLane(Lane):
 
 
 class Load:
-    """Calls accepted and not yet answered, over all lanes, and the bytes of their lines."""
+    """Calls accepted and not yet answered, over all lanes, and what they weigh in memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -237,12 +256,11 @@ class Load:
 
     def accept(self, call: Call) -> bool:
         """Count a call in, or refuse it because a bound is reached."""
-        size = len(call.request.line)
         with self._lock:
-            if len(self._calls) >= MAX_CALLS or self._bytes + size > MAX_LINE_BYTES:
+            if len(self._calls) >= MAX_CALLS or self._bytes + call.weight > MAX_LINE_BYTES:
                 return False
             self._calls.add(call)
-            self._bytes += size
+            self._bytes += call.weight
         return True
 
     def release(self, call: Call) -> None:
@@ -250,7 +268,7 @@ class Load:
         with self._lock:
             if call in self._calls:
                 self._calls.remove(call)
-                self._bytes -= len(call.request.line)
+                self._bytes -= call.weight
 
     def of(self, lane: str) -> list[Call]:
         """The calls of a lane that are not answered yet."""

@@ -68,7 +68,7 @@ def parse(line: bytes) -> object:
         text = line.decode()
     except UnicodeDecodeError as problem:
         raise Malformed(f"not UTF-8 at byte {problem.start}") from None
-    if _structure(line) > MAX_STRUCTURE and _structure(_STRING.sub(b"", line)) > MAX_STRUCTURE:
+    if structure(line) > MAX_STRUCTURE and structure(_STRING.sub(b"", line)) > MAX_STRUCTURE:
         raise Malformed(f"more than {MAX_STRUCTURE} commas, brackets and braces in one line")
     try:
         value: object = _DECODER.decode(text)
@@ -90,7 +90,8 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
-def _structure(line: bytes) -> int:
+def structure(line: bytes) -> int:
+    """An upper bound of how many values a line holds."""
     return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 

@@ -15,6 +15,7 @@ are audited on stderr; a server without a configuration has no trail but its sin
 """
 
 import time
+from collections import deque
 
 from colibri.core.errors import Invalid, Refused, Unavailable
 from colibri.server import audit, envelope, log
@@ -26,7 +27,6 @@ from colibri.server.lanes import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable
 
     import apsw
@@ -56,6 +56,7 @@ class Pipeline:
         self.has_sink = ctx.audit_sink is not audit.create_noop_audit_sink()
         self.recorder: Recorder | None = None
         self.probe_records = 0
+        self._owed: deque[tuple[Call, Outcome]] = deque()  # exits of calls turned away in a round
 
     # The probe lane is the main thread.
 
@@ -93,6 +94,7 @@ class Pipeline:
     def read(self, call: Call, db: "apsw.Connection | None", pause: "Callable[[], None]") -> None:
         """One reading call; the write thread commits its records."""
         self.prepare(call)  # 1, 2
+        entered = None
         try:
             entered = self._hand_over(lambda recorder, chain: recorder.enter(chain, call))  # 3
             call.id = call.id or self._ctx.new_call_id()
@@ -101,6 +103,7 @@ class Pipeline:
                 lambda recorder, chain: recorder.exit(chain, call, outcome)
             )
         except Unavailable as problem:
+            call.entry = entered
             self.turn_away(call, envelope.UNAVAILABLE, problem.message)
             return
         if entry is None:
@@ -133,29 +136,35 @@ class Pipeline:
 
     # The write lane.
 
-    def enter(self, recorder: "Recorder", jobs: list[Job], calls: list[Call]) -> bool:
-        """3 for a round, and what other lanes handed over: one transaction, not synced."""
+    def enter(self, recorder: "Recorder", jobs: list[Job], calls: list[Call]) -> Exception | None:
+        """3 for a round, and what other lanes handed over: one transaction, not synced.
+
+        What kept it from being committed is given back; everybody was told then.
+        """
+        owed = list(self._owed)
         try:
             with recorder.transaction(durable=False) as chain:
+                for call, outcome in owed:
+                    recorder.exit(chain, call, outcome)
                 for job in jobs:
                     job.entry = job.record(recorder, chain)
                 for call in calls:
                     recorder.enter(chain, call)
         except (Unavailable, CommitFailed) as problem:
-            for job in jobs:
-                job.finish(problem)
+            _finish(jobs, problem)
             for call in calls:
                 self._not_entered(call, problem)
-            return False
+            return problem
         except BaseException:
-            for job in jobs:
-                job.finish(Unavailable("the write thread has stopped"))
+            _finish(jobs, Unavailable("the write thread has stopped"))
             raise
-        for job in jobs:
-            job.finish()
-        return True
+        for _ in owed:
+            self._owed.popleft()
+        _finish(jobs, None)
+        return None
 
     def _not_entered(self, call: Call, problem: Unavailable | CommitFailed) -> None:
+        call.entry = None  # it was rolled back
         if isinstance(problem, Unavailable):
             self.turn_away(call, envelope.UNAVAILABLE, problem.message)
         else:
@@ -175,6 +184,9 @@ class Pipeline:
                     outcome = self._run_in_savepoint(call, recorder, chain)  # 4
                     done.append((call, outcome, recorder.exit(chain, call, outcome)))  # 5
         except Unavailable as problem:
+            if not started:  # it could not even begin: nobody of this round comes to his turn
+                started.extend(calls)
+                calls.clear()
             for call in started:
                 self.turn_away(call, envelope.UNAVAILABLE, problem.message)
         except CommitFailed as problem:
@@ -243,9 +255,10 @@ class Pipeline:
         if tool is None:
             return Outcome("invalid", str(UNKNOWN_TOOL), None, error=refusal)
         try:
-            return envelope.success(tool.run(work, call.args))
-        except Refused as refused:
-            return envelope.refused(refused, tool.pattern)
+            try:
+                return envelope.success(tool.run(work, call.args))
+            except Refused as refused:
+                return envelope.refused(refused, tool.pattern)
         except BaseException as problem:
             if work.has_db and kind_of(problem) is not None:
                 raise
@@ -271,10 +284,13 @@ class Pipeline:
         self._ctx.release(call)
 
     def turn_away(self, call: Call, code: str, message: str) -> None:
-        """Refuse a call that is not recorded: it is counted, logged and said."""
+        """Refuse a call: it is counted, logged and said, and recorded only if it was entered."""
         self._ctx.health.count(code.lower())
         self._ctx.log("warn", f"[colibri] {call.name}: {code}: {message}")
-        self.finish(call, envelope.failure(code, message, Unavailable(message)))
+        outcome = envelope.failure(code, message, Unavailable(message))
+        if call.entry is not None:  # the next transaction that works closes it in the ledger
+            self._owed.append((call, outcome))
+        self.finish(call, outcome)
 
     def abandon(self, call: Call) -> None:
         """Answer a call whose lane has died."""
@@ -320,6 +336,11 @@ class Pipeline:
         if self._ctx.config is not None:
             call.id = call.id or self._ctx.new_call_id()
             audit.write_lines(self._ctx.write_stderr, self._ctx.utc(), call, outcome)
+
+
+def _finish(jobs: list[Job], failure: Exception | None) -> None:
+    for job in jobs:
+        job.finish(failure)
 
 
 def _pair(call: Call, outcome: Outcome) -> "Callable[[Recorder, Chain], Entry]":

@@ -4,6 +4,7 @@ The Recorder owns the one read-write connection. Each of its transactions makes 
 commits, that the file is still the one that was opened and holds what this server wrote.
 """
 
+import time
 from contextlib import contextmanager
 
 from colibri.core import canonical
@@ -24,12 +25,39 @@ if TYPE_CHECKING:
     from colibri.store.ledger import Chain
 
 
+class Patience:
+    """How long to wait for another process that holds the database: 10 s, but not in a hurry.
+
+    At the end of a server whose calls are all answered only the records of probes are left, and
+    nobody waits for them.
+    """
+
+    def __init__(self, hurried: "Callable[[], bool]") -> None:
+        self._hurried = hurried
+        self._until = 0.0
+
+    def __call__(self, tries: int) -> bool:
+        if tries == 0:
+            self._until = time.monotonic() + db.BUSY_TIMEOUT_MS / 1000
+        if self._hurried() or time.monotonic() >= self._until:
+            return False
+        time.sleep(min(0.05, 0.001 * 2 ** min(tries, 6)))
+        return True
+
+
 class Recorder:
     """What the write thread knows of the open ledger."""
 
     def __init__(
-        self, opened: db.Opened, *, ids: "Ids", utc: "Callable[[], str]", health: "Health"
+        self,
+        opened: db.Opened,
+        *,
+        ids: "Ids",
+        utc: "Callable[[], str]",
+        health: "Health",
+        hurried: "Callable[[], bool]",
     ) -> None:
+        opened.db.set_busy_handler(Patience(hurried))
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
@@ -37,7 +65,7 @@ class Recorder:
         self._utc = utc
         self._health = health
         self._guard = Guard(health)
-        self._server = ids.uuid("server", head.seq if head else 0)
+        self.server = ids.uuid("server", head.seq if head else 0)
         self._known: Head | None = head
 
     @contextmanager
@@ -58,7 +86,7 @@ class Recorder:
         call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
         line = call.request.line
         payload = form.enter_payload(
-            server=self._server,
+            server=self.server,
             tool=call.name,
             arguments=call.plain,
             size=None if call.refusal is None else len(line),

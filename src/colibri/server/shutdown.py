@@ -33,7 +33,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 def run(ctx: "ColibriServerContext") -> int:
     """Serve until a signal, the end of input or an uncaught exception; the exit code."""
-    ctx.running = True  # before the first look at stop_reason: see `stop`
+    ctx.runner = threading.current_thread()  # before the first look at stop_reason: see `stop`
     restore = _install_signals(ctx)
     try:
         try:
@@ -44,12 +44,15 @@ def run(ctx: "ColibriServerContext") -> int:
         return shut_down(ctx)
     finally:
         restore()
+        ctx.runner = None
 
 
 def _turn(ctx: "ColibriServerContext", timeout: float | None) -> None:
     """Wait once, and handle what came."""
     reading = not ctx.input_ended and ctx.transport.unsent <= MAX_UNREAD
     chunk = ctx.transport.receive(timeout, reading=reading)
+    if ctx.transport.unsent <= MAX_UNREAD:
+        ctx.room.set()
     if chunk:
         ctx.wire.feed(chunk)
     elif chunk == b"" and not ctx.input_ended:

@@ -10,11 +10,13 @@ UNAVAILABLE, and at its end the process exits with 75.
 import os
 import time
 
-from colibri.core.errors import ColibriError
+from colibri.core.errors import ColibriError, ResourceError
 from colibri.core.modes import Mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import apsw
 
     from colibri.config import Config
@@ -24,6 +26,10 @@ EX_RESOURCE = 75
 BOOT_RECORDS = 1000
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 _OPENING_SECONDS = 0.1
+
+
+class _Stopping(ResourceError):
+    """The wait for the lock file was given up because nobody needs the database any more."""
 
 
 def open_store(ctx: "ColibriServerContext") -> None:
@@ -46,6 +52,9 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
             _look_at_database(ctx, config)
         else:
             _open_database(ctx, config)
+    except _Stopping as problem:
+        ctx.store_failure = problem.message
+        return False
     except (ColibriError, OSError, apsw.Error) as problem:
         ctx.store_failure = str(problem)
         ctx.store_status = f"not open: {problem}"
@@ -66,12 +75,18 @@ def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
         config.db_path,
         lock_timeout=config.startup_timeout_ms / 1000,
         monotonic=time.monotonic,
-        sleep=time.sleep,
+        sleep=_sleep_unless_stopping(ctx),
         stamp=ctx.utc().replace(":", "").replace(".", ""),
         new_log=ctx.ids.log,
     )
     try:
-        recorder = Recorder(opened, ids=ctx.ids, utc=ctx.utc, health=ctx.health)
+        recorder = Recorder(
+            opened,
+            ids=ctx.ids,
+            utc=ctx.utc,
+            health=ctx.health,
+            hurried=lambda: ctx.stop_reason is not None and not len(ctx.load),
+        )
         small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
         _check(ctx, opened.db, whole=small or opened.unclean)
     except BaseException:
@@ -79,6 +94,18 @@ def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
         raise
     ctx.pipeline.recorder = recorder
     ctx.store_status = "open"
+    if opened.backup is not None:
+        was = f"[colibri] migrated {config.db_path} from version {opened.migrated_from}"
+        ctx.log("info", f"{was}; the file as it was is {opened.backup}")
+
+
+def _sleep_unless_stopping(ctx: "ColibriServerContext") -> "Callable[[float], None]":
+    def sleep(seconds: float) -> None:
+        if ctx.stop_reason is not None:
+            raise _Stopping("the server is shutting down")
+        time.sleep(seconds)
+
+    return sleep
 
 
 def _look_at_database(ctx: "ColibriServerContext", config: "Config") -> None:
@@ -107,7 +134,6 @@ def _check(ctx: "ColibriServerContext", connection: "apsw.Connection", *, whole:
         problems = [f"the database file is damaged: {problem}"]
     if problems:
         ctx.health.degrade("integrity", problems[0])
-        ctx.log("error", f"[colibri] SAFE_MODE integrity: {problems[0]}")
 
 
 def _broken_records(connection: "apsw.Connection") -> list[str]:
@@ -151,7 +177,6 @@ def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":
         return db.open_reader(ctx.config.db_path)
     except ColibriError as problem:  # it was there a moment ago
         ctx.health.degrade("io", str(problem))
-        ctx.log("error", f"[colibri] SAFE_MODE io: {problem}")
         return None
 
 

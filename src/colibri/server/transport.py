@@ -85,9 +85,9 @@ class Stream:
         if self.out_fd in ready:
             with self._lock:
                 self._flush()
-        if reading and self.in_fd in ready:
-            return self._read()
-        return b"" if self.broken else None
+        if self.broken:
+            return b""
+        return self._read() if reading and self.in_fd in ready else None
 
     def send(self, line: bytes) -> None:
         """Write what the peer takes now and keep the rest for `receive` to write."""

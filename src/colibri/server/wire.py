@@ -121,9 +121,11 @@ class Wire:
             self._result(request, {}, {_SUBSCRIPTION: request.id})
 
     def answer(self, request: Request, members: bytes, meta: dict[str, object]) -> None:
-        """Send a result whose members are JSON already, without the braces."""
-        if not self._close(request):
-            return
+        """Answer a call with a result whose members are JSON already, without the braces."""
+        if self._close(request):
+            self._send_result(request, members, meta)
+
+    def _send_result(self, request: Request, members: bytes, meta: dict[str, object]) -> None:
         tail = b""
         if request.modern:
             tail = b',"resultType":"complete"'
@@ -275,8 +277,7 @@ class Wire:
         members = b'"tools":' + self._service.tool_list()
         if request.modern:
             members += b"," + _dump(_CACHE_HINTS)[1:-1]
-        self._open[request.id] = request
-        self.answer(request, members, {})
+        self._send_result(request, members, {})
 
     def _tools_call(self, request: Request) -> None:
         name = request.params.get("name")
@@ -284,6 +285,7 @@ class Wire:
             raise Fault(INVALID_PARAMS, '"name" must be a string: the name of a tool of tools/list')
         arguments = request.params.get("arguments")
         self._open[request.id] = request
+        request.params = {}  # the service has what it needs of them
         self._service.call(request, name, {} if arguments is None else arguments)
 
     def _listen(self, request: Request) -> None:
@@ -306,8 +308,7 @@ class Wire:
     def _result(
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
-        self._open[request.id] = request
-        self.answer(request, _dump(result)[1:-1], meta or {})
+        self._send_result(request, _dump(result)[1:-1], meta or {})
 
     def _error(self, id: object, fault: Fault) -> None:
         error: dict[str, object] = {"code": fault.code, "message": fault.message}

@@ -199,10 +199,11 @@ def close(opened: Opened, *, checkpoint: bool = True) -> None:
     """Once; the lock goes last, so that who gets it next finds the file at rest.
 
     Without a checkpoint the `-wal` stays for the next start, which checks it frame by frame: after
-    an I/O error what reads back from it may not be what was written.
+    an I/O error what reads back from it may not be what was written. Nor is there one when the
+    `-wal` is no longer ours: who works with the new one has pages of his own in the file.
     """
     try:
-        if checkpoint:
+        if checkpoint and _identity(_wal(opened.path)) == opened.wal:
             # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
             opened.db.set_busy_timeout(0)
             opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

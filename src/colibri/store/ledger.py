@@ -4,8 +4,9 @@ Nothing here begins a write transaction: a Chain lives inside one that its calle
 what keeps two processes from extending the same head.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from apsw import Connection
 
@@ -165,14 +166,18 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
     return list(report.breaks)
 
 
-def open_calls_since(db: Connection, seq: int) -> list[tuple[int, str, str]]:
-    """(seq, kind, call) of every enter and exit after seq: what changes a count of open calls."""
-    rows = db.execute(
-        "SELECT seq, kind, call FROM ledger"
-        " WHERE seq > ? AND kind IN ('call.enter', 'call.exit') ORDER BY seq",
-        (seq,),
-    )
-    return [(seq, kind, call) for seq, kind, call in rows]
+def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
+    """(seq, kind, call) of every enter and exit after seq, in slices: a log may be long."""
+    while True:
+        rows: list[Any] = db.execute(
+            "SELECT seq, kind, call FROM ledger"
+            " WHERE seq > ? AND kind IN ('call.enter', 'call.exit') ORDER BY seq LIMIT 10000",
+            (seq,),
+        ).fetchall()
+        yield from rows
+        if not rows:
+            return
+        seq = rows[-1][0]
 
 
 def _last_seq(db: Connection) -> int:

@@ -105,7 +105,8 @@ def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct
     def validate(arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
             raise Invalid([issue("", "not an object", "an object")])
-        issues = [_unknown(key, names) for key in arguments if key not in names] if strict else []
+        unknown = [key for key in arguments if key not in names] if strict else []
+        issues = [_unknown(key, names) for key in unknown[:MAX_ISSUES]]
         values: dict[str, object] = {}
         for field in fields:
             name = field.encode_name
@@ -117,7 +118,7 @@ def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct
             elif field.required:
                 issues.append(issue(name, "is required", _allowed(properties[name])))
         if issues:
-            raise Invalid(_shortened(issues))
+            raise Invalid(_shortened(issues, len(unknown) - MAX_ISSUES))
         try:
             return struct(**values)
         except (TypeError, ValueError) as problem:  # its __post_init__: what no field says alone
@@ -126,11 +127,12 @@ def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct
     return validate
 
 
-def _shortened(issues: list[dict[str, object]]) -> list[dict[str, object]]:
+def _shortened(issues: list[dict[str, object]], unsaid: int) -> list[dict[str, object]]:
     """The first MAX_ISSUES: nobody reads more, and the answer must stay small."""
-    if len(issues) <= MAX_ISSUES:
+    left = len(issues) - MAX_ISSUES + max(0, unsaid)
+    if left <= 0:
         return issues
-    more = issue("", f"and {len(issues) - MAX_ISSUES} more problems", "see the tool's schema")
+    more = issue("", f"and {left} more problems", "see the tool's schema")
     return [*issues[:MAX_ISSUES], more]
 
 
