@@ -195,6 +195,9 @@ def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
 ) -> None:
     """A checkpoint of a log that nobody else sees would corrupt what another server has written."""
     with Server(tmp_path) as first:
+        first.data("note", n=0)
+        assert first.close() == 0
+    with Server(tmp_path) as first:
         for n in range(30):
             first.data("note", n=n)
         for suffix in ("-wal", "-shm"):
