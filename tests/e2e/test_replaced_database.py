@@ -195,16 +195,17 @@ def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
 ) -> None:
     """A checkpoint of a log that nobody else sees would corrupt what another server has written."""
     with Server(tmp_path) as first:
-        first.data("note", n=0)
+        for n in range(50):
+            first.data("note", n=n)
         assert first.close() == 0
     with Server(tmp_path) as first:
-        for n in range(30):
-            first.data("note", n=n)
+        for n in range(80):
+            first.data("note", n=n, content="a" * 90)
         for suffix in ("-wal", "-shm"):
             Path(f"{first.database}{suffix}").unlink()
         with Server(tmp_path) as second:
             for n in range(3):
-                second.data("note", n=100 + n)
+                second.data("note", n=100 + n, content="b" * 90)
             assert error(first.call("note", n=200))["code"] == "UNAVAILABLE"
             assert first.close() == 0
             second.data("note", n=103)
