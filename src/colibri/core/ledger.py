@@ -61,6 +61,7 @@ from json.encoder import encode_basestring
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from colibri.core.canonical import MAX_INTEGER, encode, sha256
+from colibri.core.replay import Replay
 
 MEMBERS: Mapping[str, frozenset[str]] = {
     "call.enter": frozenset({"server", "tool", "arguments", "size", "sha256"}),
@@ -91,6 +92,11 @@ Damage = Literal[
     "bad pair",  # an exit without its enter, or a payload that is not of its kind
     "truncated",  # ends before a head that was seen outside
     "replaced",  # another record stands where a head was seen outside
+    "illegal move",  # from here on: what replay.py finds in the records of tasks
+    "blocked move",
+    "missing evidence",
+    "bad task record",
+    "altered task",
 ]
 
 
@@ -268,6 +274,10 @@ class _Stated(NamedTuple):
     payload: bytes
     prev: bytes
 
+    def copies(self) -> dict[str, Any]:
+        """What the columns beside the header should hold."""
+        return {name: getattr(self, name) for name in ("at", "kind", "call", "task")}
+
 
 def _parse_header(data: bytes, log: str) -> _Stated:
     """ValueError unless data is, byte for byte, a version 1 header of this log."""
@@ -302,7 +312,8 @@ class Checker:
     damage, never with the log.
 
     seq_of finds the record that has a leaf; head is one that was seen outside the database; after
-    is the record before the first row, if that is not the log's first.
+    is the record before the first row, if that is not the log's first; replay is shown the records
+    of tasks, if it is given.
     """
 
     def __init__(
@@ -312,7 +323,9 @@ class Checker:
         seq_of: Callable[[bytes], int | None],
         head: Head | None = None,
         after: Entry | None = None,
+        replay: Replay | None = None,
     ) -> None:
+        self._replay = replay or Replay(blind=True)
         self._log = log
         self._seq_of = seq_of
         self._outside = head
@@ -408,18 +421,20 @@ class Checker:
             stated = _parse_header(row.header, self._log)
         except ValueError as problem:
             self._note_lost(row.seq, "altered record", str(problem))
+            self._replay.blind = True
             self._links = (row.leaf, found)
             return
         # 2 its place
         if stated.seq != row.seq:
             self._note_lost(row.seq, "out of order", f"record {stated.seq} is in its place")
+            self._replay.blind = True
             self._links = ()
             return
         # 3 the copies beside it, 4 what it follows, 5 its payload
         self._check_columns(row, stated)
         self._check_link(stated)
         self._links = (row.leaf,)
-        self._check_payload(row._replace(at=stated.at, kind=stated.kind, call=stated.call), stated)
+        self._check_payload(row._replace(**stated.copies()), stated)
 
     def _check_columns(self, row: Row, stated: _Stated) -> None:
         names = ("prev", "at", "kind", "call", "session", "task", "agent")
@@ -442,6 +457,7 @@ class Checker:
             self._check_erasure(row)
         elif commitment(row.nonce, row.body) != stated.payload:
             self._note(row.seq, "altered payload", "the payload is not the one the header names")
+            self._replay.lose(row.task)
         else:
             self._read_payload(row)
             return
@@ -451,11 +467,14 @@ class Checker:
     def _check_erasure(self, row: Row) -> None:
         if row.seq not in self._erased:
             self._note(row.seq, "missing payload", "no erasure names it")
+            self._replay.lose(row.task)
         elif row.kind not in ERASABLE:
             detail = f"an erasure names it, but a {row.kind} payload cannot be erased"
             self._note(row.seq, "missing payload", detail)
         else:
             self._found_erased.append(row.seq)
+            if row.kind == "task.text":
+                self._replay.erased_text(row.task)
 
     def _read_payload(self, row: Row) -> None:
         """Hold a payload that is the committed one against its kind and against its call."""
@@ -472,6 +491,9 @@ class Checker:
             self._open[row.seq] = OpenCall(row.seq, row.call, tool, server, row.at)
         elif row.kind == "call.exit" and fits:
             self._close(row, payload["enter"], payload["tool"])
+        elif fits:
+            for what, detail in self._replay.feed(row, payload):
+                self._note(row.seq, what, detail)
 
     def _close(self, row: Row, enter: int, tool: str) -> None:
         opened = self._open.get(enter)
@@ -513,6 +535,7 @@ class Checker:
         first = self.seq + 1
         detail = "it is gone" if first == last else f"all records up to {last} are gone"
         self._note(first, "missing record", detail)
+        self._replay.blind = True
         self._lose(first, last)
         self._links = ()
 

@@ -83,9 +83,8 @@ class Call:
     """
 
     __slots__ = (
-        "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "name", "plain",
-        "raw", "refusal", "request", "sink_entered", "taken", "tool",
-        "weight",
+        "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "made", "name",
+        "plain", "raw", "refusal", "request", "sink_entered", "taken", "tool", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -99,6 +98,7 @@ class Call:
         self.id = ""
         self.args: object = None
         self.plain: dict[str, object] | None = None
+        self.made: dict[str, str] = {}
         self.refusal: Exception | None = None
         self.entry: Entry | None = None
         self.enter_ms = 0.0
@@ -108,8 +108,8 @@ class Call:
         self.sink_entered = False
 
     def named(self, field: str) -> str | None:
-        """An id among the validated arguments, or None."""
-        value = getattr(self.args, field, None)
+        """An id among the validated arguments, or one that the call has made; or None."""
+        value = self.made.get(field) or getattr(self.args, field, None)
         return value if isinstance(value, str) else None
 
     def digest(self) -> dict[str, object]:
@@ -151,6 +151,22 @@ class Work:
         if self._db is None:
             raise RuntimeError("this server has no database")
         return self._db
+
+    def record(self, kind: str, payload: dict[str, object], *, task: str | None = None) -> "Entry":
+        """Append a record of this call; `task` also becomes the task of its exit record."""
+        if self.chain is None:
+            raise RuntimeError("only a writing call can append records")
+        if task is not None:
+            self.call.made["task_id"] = task
+        return self.chain.append(
+            kind,
+            payload,
+            at=self.now,
+            call=self.call.id,
+            session=self.call.named("session_id"),
+            task=self.call.named("task_id"),
+            agent=self.call.named("agent_id"),
+        )
 
     def pause(self) -> None:
         """Between two slices of a long read: let the lane serve what waits."""

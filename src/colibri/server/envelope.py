@@ -82,7 +82,8 @@ def refused(refusal: Refused, pattern: str) -> Outcome:
 def invalid(problem: Invalid) -> Outcome:
     """The arguments do not fit; every issue is named."""
     summary = "; ".join(
-        f"{issue['path'] or 'arguments'}: {issue['problem']}" for issue in problem.issues
+        f"{issue['path'] or 'arguments'}: {issue['problem']} (allowed: {issue['allowed']})"
+        for issue in problem.issues
     )
     details: dict[str, object] = {"issues": problem.issues}
     body = _failure(INVALID_PARAMS, f"schema validation failed: {summary}", details)

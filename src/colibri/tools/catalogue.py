@@ -4,10 +4,10 @@ import json
 import os
 import sys
 
-from colibri.tools import schema, system
+from colibri.tools import schema, system, tasks
 from colibri.tools.tool import Tool
 
-CATALOGUE: tuple[Tool, ...] = (*system.TOOLS,)
+CATALOGUE: tuple[Tool, ...] = (*tasks.TOOLS, *system.TOOLS)
 
 INSTRUCTIONS = (
     "Colibri keeps an account of your work: every call is recorded in a hash-chained ledger that"

@@ -12,6 +12,7 @@ import msgspec
 from colibri.core import canonical
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
+from colibri.tools import text
 from colibri.tools.tool import Tool
 
 JSON = dict[str, Any]
@@ -96,27 +97,25 @@ def _inline(struct: type[msgspec.Struct]) -> JSON:
 
 
 def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct]:
-    """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue."""
-    fields = msgspec.structs.fields(struct)
-    properties = input_schema(struct).get("properties", {})
-    names = [field.encode_name for field in fields]
+    """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue.
+
+    A struct may have ALIASES, other names of its fields, and a __post_init__ that raises ValueError
+    for what no field says alone.
+    """
+    fields = [_Field(field, struct) for field in msgspec.structs.fields(struct)]
+    names = [field.name for field in fields]
+    aliases: dict[str, str] = getattr(struct, "ALIASES", {})
     strict = struct.__struct_config__.forbid_unknown_fields
 
     def validate(arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
             raise Invalid([issue("", "not an object", "an object")])
-        unknown = [key for key in arguments if key not in names] if strict else []
-        issues = [_unknown(key, names) for key in unknown[:MAX_ISSUES]]
+        given, issues = _unaliased(arguments, aliases)
+        unknown = [key for key in given if key not in names] if strict else []
+        issues += [_unknown(key, names) for key in unknown[:MAX_ISSUES]]
         values: dict[str, object] = {}
         for field in fields:
-            name = field.encode_name
-            if name in arguments:
-                try:
-                    values[field.name] = msgspec.convert(arguments[name], field.type)
-                except msgspec.ValidationError as problem:
-                    issues.append(_misfit(name, str(problem), properties[name]))
-            elif field.required:
-                issues.append(issue(name, "is required", _allowed(properties[name])))
+            issues += field.take(given, values)
         if issues:
             raise Invalid(_shortened(issues, len(unknown) - MAX_ISSUES))
         try:
@@ -134,6 +133,47 @@ def _shortened(issues: list[dict[str, object]], unsaid: int) -> list[dict[str, o
         return issues
     more = issue("", f"and {left} more problems", "see the tool's schema")
     return [*issues[:MAX_ISSUES], more]
+
+
+class _Field:
+    """One field of a struct, as stage 2 sees it."""
+
+    def __init__(self, info: msgspec.structs.FieldInfo, struct: type[msgspec.Struct]) -> None:
+        self.name = info.encode_name
+        self._attribute = info.name
+        self._type = info.type
+        self._required = info.required
+        self._schema: JSON = input_schema(struct)["properties"][self.name]
+        self._rule = text.rule_of(info.type)
+
+    def take(self, given: JSON, values: dict[str, object]) -> list[dict[str, object]]:
+        """Convert what was given for this field into `values`, or say what is wrong with it."""
+        if self.name not in given:
+            missing = issue(self.name, "is required", _allowed(self._schema))
+            return [missing] if self._required else []
+        try:
+            value = msgspec.convert(given[self.name], self._type)
+        except msgspec.ValidationError as problem:
+            return [_misfit(self.name, str(problem), self._schema)]
+        values[self._attribute] = value
+        if (
+            self._rule is not None
+            and isinstance(value, str)
+            and (wrong := self._rule.breach(value))
+        ):
+            return [issue(self.name, wrong, self._rule.allowed)]
+        return []
+
+
+def _unaliased(arguments: JSON, aliases: dict[str, str]) -> tuple[JSON, list[dict[str, object]]]:
+    given, issues = dict(arguments), []
+    for alias, name in aliases.items():
+        if alias in given:
+            value = given.pop(alias)
+            if name in given:
+                issues.append(issue(alias, f"is another name of {name}", f"only {name}"))
+            given[name] = value
+    return given, issues
 
 
 def plain(value: object) -> Any:
@@ -169,12 +209,14 @@ def _printable(key: str) -> str:
 
 
 def _misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
-    text, _, where = message.partition(" - at `$")
-    if text.startswith(("Invalid enum value", "Invalid value")):
-        text = "is not one of the allowed values"  # msgspec would repeat the value
+    problem, _, where = message.partition(" - at `$")
+    if problem.startswith(("Invalid enum value", "Invalid value")):
+        problem = "is not one of the allowed values"  # msgspec would repeat the value
+    elif "matching regex" in problem:
+        problem = "is not of the right form"
     else:
-        text = text.replace("`", "").replace("Expected", "expected")
-    return issue(name + where.rstrip("`"), text, _allowed(schema))
+        problem = problem.replace("`", "").replace("Expected", "expected")
+    return issue(name + where.rstrip("`"), problem, _allowed(schema))
 
 
 def _allowed(schema: JSON) -> str:
@@ -195,6 +237,8 @@ def _allowed(schema: JSON) -> str:
             parts.append(f"at least {schema[low]}{unit}")
         elif high in schema:
             parts.append(f"at most {schema[high]}{unit}")
+    if "examples" in schema:
+        parts.append(f"such as {schema['examples'][0]}")
     if "items" in schema:
         parts.append(f"each {_allowed(schema['items'])}")
     return ", ".join(parts)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
+from colibri.core.ledger import Entry
 from colibri.core.modes import Capability
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class Work(Protocol):
     @property
     def now(self) -> str:
         """UTC, RFC 3339, microseconds."""
+
+    def record(self, kind: str, payload: dict[str, object], *, task: str | None = None) -> Entry:
+        """Append a record of this call to the ledger, in the transaction that is open."""
 
     def pause(self) -> None:
         """Between two slices of a long read: let the lane serve what waits."""

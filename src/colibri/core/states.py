@@ -1,0 +1,44 @@
+"""Task states, and the table of the moves between them.
+
+INIT → GATHER → ANALYZE → PLAN → APPLY → VERIFY → DONE, one step at a time. VERIFY → GATHER is the
+retry, which begins a new attempt. Every state that is not terminal may move to CANCELLED.
+"""
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """In the order of the work."""
+
+    INIT = "INIT"
+    GATHER = "GATHER"
+    ANALYZE = "ANALYZE"
+    PLAN = "PLAN"
+    APPLY = "APPLY"
+    VERIFY = "VERIFY"
+    DONE = "DONE"
+    CANCELLED = "CANCELLED"
+
+
+TRANSITIONS: dict[Status, tuple[Status, ...]] = {
+    Status.INIT: (Status.GATHER, Status.CANCELLED),
+    Status.GATHER: (Status.ANALYZE, Status.CANCELLED),
+    Status.ANALYZE: (Status.PLAN, Status.CANCELLED),
+    Status.PLAN: (Status.APPLY, Status.CANCELLED),
+    Status.APPLY: (Status.VERIFY, Status.CANCELLED),
+    Status.VERIFY: (Status.DONE, Status.GATHER, Status.CANCELLED),
+    Status.DONE: (),
+    Status.CANCELLED: (),
+}
+
+TERMINAL = frozenset({Status.DONE, Status.CANCELLED})
+
+# To be in one of these, every dependency must be DONE or CANCELLED.
+NEEDS_DEPENDENCIES = frozenset({Status.APPLY, Status.VERIFY, Status.DONE})
+
+PRIORITIES = ("low", "medium", "high", "critical")
+
+
+def is_retry(old: Status, new: Status) -> bool:
+    """Whether a move begins a new attempt."""
+    return (old, new) == (Status.VERIFY, Status.GATHER)

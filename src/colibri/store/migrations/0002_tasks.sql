@@ -1,0 +1,81 @@
+-- Tasks: a projection of the ledger's `task` and `task.text` records, changed only together with them.
+
+CREATE TABLE tasks (
+  number            INTEGER PRIMARY KEY CHECK (number >= 1),
+  task_id           TEXT NOT NULL UNIQUE,
+  title             TEXT NOT NULL,
+  description       TEXT,
+  project           TEXT,
+  priority          TEXT NOT NULL CHECK (priority IN ('low', 'medium', 'high', 'critical')),
+  assignee          TEXT,
+  status            TEXT NOT NULL CHECK (status IN (
+                      'INIT', 'GATHER', 'ANALYZE', 'PLAN', 'APPLY', 'VERIFY', 'DONE', 'CANCELLED')),
+  attempt           INTEGER NOT NULL CHECK (attempt >= 1),
+  version           INTEGER NOT NULL CHECK (version >= 1),
+  created_at        TEXT NOT NULL,
+  updated_at        TEXT NOT NULL,
+  attempt_seq       INTEGER NOT NULL REFERENCES ledger (seq),  -- where the current attempt began
+  open_dependencies INTEGER NOT NULL CHECK (open_dependencies >= 0),
+
+  -- What the queue is sorted by; 0 comes first.
+  urgency           INTEGER NOT NULL GENERATED ALWAYS AS (
+                      CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1
+                                    WHEN 'medium' THEN 2 ELSE 3 END) VIRTUAL,
+  remaining         INTEGER NOT NULL GENERATED ALWAYS AS (
+                      CASE status WHEN 'VERIFY' THEN 0 WHEN 'APPLY' THEN 1 WHEN 'PLAN' THEN 2
+                                  WHEN 'ANALYZE' THEN 3 WHEN 'GATHER' THEN 4 ELSE 5 END) VIRTUAL,
+  is_ready          INTEGER NOT NULL GENERATED ALWAYS AS (
+                      open_dependencies = 0 AND status NOT IN ('DONE', 'CANCELLED')) VIRTUAL
+) STRICT;
+
+-- The queue of task_next_actions, as a whole, of a project and of an assignee.
+CREATE INDEX tasks_ready ON tasks (urgency, remaining, number) WHERE is_ready;
+CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number) WHERE is_ready;
+CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number) WHERE is_ready;
+
+-- The pages of task_list.
+CREATE INDEX tasks_status ON tasks (status, number);
+CREATE INDEX tasks_project ON tasks (project, number, status, assignee) WHERE project IS NOT NULL;
+CREATE INDEX tasks_assignee ON tasks (assignee, number, status) WHERE assignee IS NOT NULL;
+
+CREATE TABLE task_dependencies (
+  task       INTEGER NOT NULL REFERENCES tasks (number),
+  position   INTEGER NOT NULL,
+  depends_on INTEGER NOT NULL REFERENCES tasks (number),
+  PRIMARY KEY (task, position),
+  UNIQUE (task, depends_on)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX task_dependents ON task_dependencies (depends_on, task);
+
+-- How many tasks there are of each kind, so that a total never counts rows; '' stands for none.
+CREATE TABLE task_counts (
+  project  TEXT NOT NULL,
+  assignee TEXT NOT NULL,
+  status   TEXT NOT NULL,
+  is_ready INTEGER NOT NULL,
+  n        INTEGER NOT NULL CHECK (n >= 0),
+  PRIMARY KEY (project, assignee, status, is_ready)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER tasks_counted AFTER INSERT ON tasks BEGIN
+  INSERT INTO task_counts
+    VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
+    ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER tasks_recounted AFTER UPDATE OF project, assignee, status, open_dependencies ON tasks
+BEGIN
+  UPDATE task_counts SET n = n - 1
+    WHERE project = ifnull(OLD.project, '') AND assignee = ifnull(OLD.assignee, '')
+      AND status = OLD.status AND is_ready = OLD.is_ready;
+  INSERT INTO task_counts
+    VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
+    ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+-- Search: case-folded title and description of each task, found by any three characters in a row.
+CREATE VIRTUAL TABLE task_search USING fts5 (text, tokenize = 'trigram case_sensitive 1');
+
+-- Evidence for the writeback rule: the thoughts of a task.
+CREATE INDEX ledger_task_thoughts ON ledger (task, seq) WHERE kind = 'thought';

@@ -1,0 +1,280 @@
+"""Changes to tasks: every one is first a record, then a row.
+
+A change is appended to the ledger through `Append`, in the transaction that is open: `task` for
+status, priority, assignee, project and depends_on, `task.text` for title and description, each only
+when one of its fields changes; both share the task's new version.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from apsw import Connection
+
+from colibri.core.errors import Refused
+from colibri.core.ledger import Entry
+from colibri.core.replay import FIELDS, TEXT_FIELDS
+from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
+from colibri.store.tasks import (
+    MAX_NAMED,
+    Task,
+    blockers,
+    fetch,
+    folded,
+    get,
+    has_evidence,
+    next_states,
+    task_id,
+)
+
+
+class Append(Protocol):
+    """Append a record about a task to the ledger, in the transaction that is open."""
+
+    def __call__(self, kind: str, payload: dict[str, object], *, task: str) -> Entry: ...
+
+
+def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:
+    """A new task in INIT; ERR_NOT_FOUND for a dependency that does not exist."""
+    number: int = db.execute("SELECT ifnull(max(number), 0) + 1 FROM tasks").get
+    id = task_id(number)
+    fields = {**fields, "status": Status.INIT, "depends_on": _distinct(fields["depends_on"])}
+    dependencies = _numbers(db, fields["depends_on"])
+    head = {"task_id": id, "version": 1}
+    made = {name: [None, fields[name]] for name in FIELDS}
+    text = {name: [None, fields[name]] for name in TEXT_FIELDS}
+    entry = append("task", {**head, "attempt": 1, "set": made}, task=id)
+    append("task.text", {**head, "set": text}, task=id)
+    db.execute(
+        "INSERT INTO tasks (number, task_id, title, description, project, priority, assignee,"
+        " status, attempt, version, created_at, updated_at, attempt_seq, open_dependencies)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 'INIT', 1, 1, ?, ?, ?, 0)",
+        (
+            number,
+            id,
+            fields["title"],
+            fields["description"],
+            fields["project"],
+            fields["priority"],
+            fields["assignee"],
+            now,
+            now,
+            entry.seq,
+        ),
+    )
+    _set_dependencies(db, number, dependencies)
+    db.execute("INSERT INTO task_search (rowid, text) VALUES (?, ?)", (number, folded(fields)))
+    return get(db, id)
+
+
+def update(
+    db: Connection,
+    append: Append,
+    id: str,
+    *,
+    changes: dict[str, Any],
+    expected_version: int | None,
+    now: str,
+) -> Task:
+    """Change a task, all or nothing; the checks are in the order of their codes.
+
+    ERR_NOT_FOUND, ERR_VERSION_CONFLICT, ERR_INVALID_TRANSITION for a terminal task; for depends_on
+    ERR_NOT_FOUND, ERR_CYCLE; for the move ERR_INVALID_TRANSITION, ERR_BLOCKED,
+    ERR_WRITEBACK_REQUIRED.
+    """
+    task = get(db, id)
+    _check_version(task, expected_version)
+    _check_open(task)
+    dependencies = None
+    if "depends_on" in changes:
+        changes = {**changes, "depends_on": _distinct(changes["depends_on"])}
+        dependencies = _numbers(db, changes["depends_on"])
+        _check_cycle(db, task, dependencies)
+    _check_move(db, task, changes.get("status"), dependencies)
+    changed = {name: value for name, value in changes.items() if value != _value(task, name)}
+    if changed:
+        _apply(db, append, task, changed, now)
+    return get(db, id)
+
+
+# Checks: each refuses and leaves everything as it was.
+
+
+def _check_version(task: Task, expected: int | None) -> None:
+    if expected is not None and expected != task.version:
+        raise Refused(
+            "ERR_VERSION_CONFLICT",
+            f"{task.task_id} is at version {task.version}, not {expected}: somebody changed it;"
+            " read it again with task_get, then decide",
+            task_id=task.task_id,
+            current_version=task.version,
+            expected_version=expected,
+        )
+
+
+def _check_open(task: Task) -> None:
+    if task.status in TERMINAL:
+        raise Refused(
+            "ERR_INVALID_TRANSITION",
+            f"{task.task_id} is {task.status}, which is final: nothing about it can be changed;"
+            " create a new task for further work",
+            **_transition(task, None),
+        )
+
+
+def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> None:
+    path = _path(db, dependencies, task.number)
+    if path is not None:
+        names = [task_id(number) for number in (task.number, *path)]
+        raise Refused(
+            "ERR_CYCLE",
+            f"{task.task_id} would wait for itself: {' → '.join(names)};"
+            " leave one of these dependencies out",
+            cycle=names,
+        )
+
+
+def _check_move(
+    db: Connection, task: Task, to: str | None, dependencies: Sequence[int] | None
+) -> None:
+    if to is not None and to not in next_states(task):
+        legal = " or ".join(next_states(task))
+        already = " already" if to == task.status else ""
+        raise Refused(
+            "ERR_INVALID_TRANSITION",
+            f"{task.task_id} is {task.status}{already}: it can move to {legal}, one step at a time",
+            **_transition(task, to),
+        )
+    after = Status(to or task.status)
+    if after in NEEDS_DEPENDENCIES:
+        _check_unblocked(db, task, after, dependencies)
+    if after == Status.DONE and not has_evidence(db, task):
+        raise Refused(
+            "ERR_WRITEBACK_REQUIRED",
+            f"{task.task_id} needs evidence before it is DONE: call thought_record with task_id"
+            f" {task.task_id} at least once in attempt {task.attempt}, then try again",
+            task_id=task.task_id,
+            attempt=task.attempt,
+        )
+
+
+def _check_unblocked(
+    db: Connection, task: Task, after: Status, dependencies: Sequence[int] | None
+) -> None:
+    if dependencies is None:
+        found = blockers(db, task.number) if task.open_dependencies else []
+    else:
+        named = [fetch(db, number) for number in dependencies]
+        found = [f"{one.task_id} ({one.status})" for one in named if one.status not in TERMINAL]
+    if found:
+        raise Refused(
+            "ERR_BLOCKED",
+            f"{task.task_id} cannot be in {after} before these are DONE or CANCELLED:"
+            f" {', '.join(found[:MAX_NAMED])}; end them first, or change depends_on",
+            task_id=task.task_id,
+            blockers=[text.partition(" ")[0] for text in found[:MAX_NAMED]],
+        )
+
+
+def _transition(task: Task, to: str | None) -> dict[str, object]:
+    legal = list(next_states(task))
+    return {"task_id": task.task_id, "from": task.status, "to": to, "next_states": legal}
+
+
+# Changes.
+
+
+def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int] | None:
+    """A way from one of the starts to the goal along depends_on, breadth first."""
+    came_from: dict[int, int | None] = dict.fromkeys(starts)
+    queue = list(came_from)
+    for number in queue:
+        if number == goal:
+            path = [number]
+            while (before := came_from[path[0]]) is not None:
+                path.insert(0, before)
+            return path
+        for (next_number,) in db.execute(
+            "SELECT depends_on FROM task_dependencies WHERE task = ?", (number,)
+        ):
+            if next_number not in came_from:
+                came_from[next_number] = number
+                queue.append(next_number)
+    return None
+
+
+def _apply(db: Connection, append: Append, task: Task, changed: dict[str, Any], now: str) -> None:
+    status = Status(changed.get("status", task.status))
+    retry = is_retry(task.status, status)
+    attempt = task.attempt + retry
+    head = {"task_id": task.task_id, "version": task.version + 1}
+    attempt_seq = task.attempt_seq
+    fields = {name: [_value(task, name), changed[name]] for name in FIELDS if name in changed}
+    text = {name: [_value(task, name), changed[name]] for name in TEXT_FIELDS if name in changed}
+    if fields:
+        entry = append("task", {**head, "attempt": attempt, "set": fields}, task=task.task_id)
+        attempt_seq = entry.seq if retry else attempt_seq
+    if text:
+        append("task.text", {**head, "set": text}, task=task.task_id)
+    if "depends_on" in changed:
+        _set_dependencies(db, task.number, _numbers(db, changed["depends_on"]))
+    row = {name: changed.get(name, _value(task, name)) for name in (*FIELDS, *TEXT_FIELDS)}
+    db.execute(
+        "UPDATE tasks SET title = ?, description = ?, project = ?, priority = ?, assignee = ?,"
+        " status = ?, attempt = ?, version = ?, updated_at = ?, attempt_seq = ? WHERE number = ?",
+        (
+            row["title"],
+            row["description"],
+            row["project"],
+            row["priority"],
+            row["assignee"],
+            row["status"],
+            attempt,
+            task.version + 1,
+            now,
+            attempt_seq,
+            task.number,
+        ),
+    )
+    if text:
+        db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (folded(row), task.number))
+    if status in TERMINAL:
+        db.execute(
+            "UPDATE tasks SET open_dependencies = open_dependencies - 1"
+            " WHERE number IN (SELECT task FROM task_dependencies WHERE depends_on = ?)",
+            (task.number,),
+        )
+
+
+def _set_dependencies(db: Connection, number: int, dependencies: Sequence[int]) -> None:
+    db.execute("DELETE FROM task_dependencies WHERE task = ?", (number,))
+    db.executemany(
+        "INSERT INTO task_dependencies (task, position, depends_on) VALUES (?, ?, ?)",
+        ((number, position, other) for position, other in enumerate(dependencies)),
+    )
+    db.execute(
+        "UPDATE tasks SET open_dependencies ="
+        " (SELECT count(*) FROM task_dependencies AS d JOIN tasks AS t ON t.number = d.depends_on"
+        "  WHERE d.task = ?1 AND t.status NOT IN ('DONE', 'CANCELLED')) WHERE number = ?1",
+        (number,),
+    )
+
+
+def _distinct(ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+def _numbers(db: Connection, ids: Sequence[str]) -> list[int]:
+    return [_number(db, id) for id in ids]
+
+
+def _number(db: Connection, id: str) -> int:
+    number: int | None = db.execute("SELECT number FROM tasks WHERE task_id = ?", (id,)).get
+    if number is None:
+        message = f"there is no task {id} to depend on: create it first, or leave it out"
+        raise Refused("ERR_NOT_FOUND", message, task_id=id)
+    return number
+
+
+def _value(task: Task, name: str) -> object:
+    value = getattr(task, name)
+    return list(value) if name == "depends_on" else value

@@ -1,0 +1,256 @@
+"""Tasks as they are: the tables `tasks`, `task_dependencies`, `task_counts` and `task_search`.
+
+The rows are a projection of the ledger's records; task_changes.py writes both. Totals come from
+task_counts, which triggers keep, so that no answer has to count rows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apsw import Connection
+
+from colibri.core.errors import Refused
+from colibri.core.replay import Replay
+from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
+
+MAX_NAMED = 20  # how many tasks a refusal names
+
+_COLUMNS = (
+    "number",
+    "task_id",
+    "title",
+    "description",
+    "project",
+    "priority",
+    "assignee",
+    "status",
+    "attempt",
+    "version",
+    "created_at",
+    "updated_at",
+    "attempt_seq",
+    "open_dependencies",
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tasks"
+# Three characters in a row are the least that the search index can find.
+_INDEXED_LENGTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A row, with the ids that it depends on."""
+
+    number: int
+    task_id: str
+    title: str
+    description: str | None
+    project: str | None
+    priority: str
+    assignee: str | None
+    status: Status
+    attempt: int
+    version: int
+    created_at: str
+    updated_at: str
+    attempt_seq: int  # of the record that began the current attempt
+    open_dependencies: int
+    depends_on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which tasks a list shows; None means any."""
+
+    status: str | None = None
+    project: str | None = None
+    assignee: str | None = None
+
+
+def task_id(number: int) -> str:
+    """T-0001, with a fifth digit after 9999."""
+    return f"T-{number:04d}"
+
+
+def get(db: Connection, id: str) -> Task:
+    """A task by its id; ERR_NOT_FOUND."""
+    row = db.execute(f"{_SELECT} WHERE task_id = ?", (id,)).get
+    if row is None:
+        message = f"there is no task {id}: task_list shows the tasks there are"
+        raise Refused("ERR_NOT_FOUND", message, task_id=id)
+    return _task(db, dict(zip(_COLUMNS, row, strict=True)))
+
+
+def next_states(task: Task) -> tuple[Status, ...]:
+    """The moves that the state machine allows."""
+    return TRANSITIONS[task.status]
+
+
+def needs(db: Connection, task: Task) -> dict[str, list[str]]:
+    """What each legal move still needs; moves that need nothing are left out."""
+    missing: dict[str, list[str]] = {}
+    for status in next_states(task):
+        if status in NEEDS_DEPENDENCIES and task.open_dependencies:
+            names = ", ".join(blockers(db, task.number))
+            missing[status] = [f"dependencies that are DONE or CANCELLED: {names}"]
+        if status == Status.DONE and not has_evidence(db, task):
+            need = f"a thought about this attempt: thought_record with task_id {task.task_id}"
+            missing.setdefault(status, []).append(need)
+    return missing
+
+
+def blockers(db: Connection, number: int) -> list[str]:
+    """The open dependencies of a task, in their order, the first MAX_NAMED."""
+    rows = db.execute(
+        "SELECT t.task_id, t.status FROM task_dependencies AS d JOIN tasks AS t"
+        " ON t.number = d.depends_on WHERE d.task = ? AND t.status NOT IN ('DONE', 'CANCELLED')"
+        " ORDER BY d.position LIMIT ?",
+        (number, MAX_NAMED),
+    )
+    return [f"{id} ({status})" for id, status in rows]
+
+
+def find(
+    db: Connection, wanted: Filter, *, search: str | None, limit: int, offset: int
+) -> tuple[list[Task], int]:
+    """A page of tasks, oldest first, and how many match in all."""
+    if search is not None and search.split():
+        matches = _search(db, wanted, search.casefold().split())
+        return _fetch(db, matches[offset : offset + limit]), len(matches)
+    return _fetch(db, _page(db, wanted, limit, offset)), _count(db, wanted)
+
+
+def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Task], int]:
+    """The queue: neither terminal nor blocked; by priority, then progress, then age."""
+    clause, values = _clause(wanted)
+    rows = db.execute(
+        f"SELECT number FROM tasks WHERE is_ready{clause}"
+        " ORDER BY urgency, remaining, number LIMIT ?",
+        (*values, limit),
+    )
+    return _fetch(db, (number for (number,) in rows)), _count(db, wanted, only_ready=True)
+
+
+def has_evidence(db: Connection, task: Task) -> bool:
+    row = db.execute(
+        "SELECT 1 FROM ledger WHERE task = ? AND kind = 'thought' AND seq > ? LIMIT 1",
+        (task.task_id, task.attempt_seq),
+    ).get
+    return row is not None
+
+
+def folded(fields: dict[str, Any]) -> str:
+    """What search looks at; no word has a line break, so none is found across the two."""
+    return f"{fields['title']}\n{fields['description'] or ''}".casefold()
+
+
+# Rows.
+
+
+def _task(db: Connection, row: dict[str, Any]) -> Task:
+    depends_on = db.execute(
+        "SELECT t.task_id FROM task_dependencies AS d JOIN tasks AS t ON t.number = d.depends_on"
+        " WHERE d.task = ? ORDER BY d.position",
+        (row["number"],),
+    )
+    row["status"] = Status(row["status"])
+    return Task(**row, depends_on=tuple(other for (other,) in depends_on))
+
+
+def _fetch(db: Connection, numbers: Iterable[int]) -> list[Task]:
+    return [fetch(db, number) for number in numbers]
+
+
+def fetch(db: Connection, number: int) -> Task:
+    row = db.execute(f"{_SELECT} WHERE number = ?", (number,)).get
+    return _task(db, dict(zip(_COLUMNS, row, strict=True)))
+
+
+def _clause(wanted: Filter) -> tuple[str, list[str]]:
+    """The conditions of a filter, from constant pieces; values are always bound."""
+    given = {
+        name: value
+        for name in ("status", "project", "assignee")
+        if (value := getattr(wanted, name)) is not None
+    }
+    return "".join(f" AND {name} = ?" for name in given), list(given.values())
+
+
+def _page(db: Connection, wanted: Filter, limit: int, offset: int) -> Iterable[int]:
+    clause, values = _clause(wanted)
+    if not values:  # tasks are never deleted, so their numbers have no gaps
+        rows = db.execute(
+            "SELECT number FROM tasks WHERE number > ? ORDER BY number LIMIT ?", (offset, limit)
+        )
+    else:
+        rows = db.execute(
+            f"SELECT number FROM tasks WHERE true{clause} ORDER BY number LIMIT ? OFFSET ?",
+            (*values, limit, offset),
+        )
+    return [number for (number,) in rows]
+
+
+def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
+    clause, values = _clause(wanted)
+    also = " AND is_ready = 1" if only_ready else ""
+    query = f"SELECT ifnull(sum(n), 0) FROM task_counts WHERE true{clause}{also}"
+    total: int = db.execute(query, values).get
+    return total
+
+
+def _search(db: Connection, wanted: Filter, words: Sequence[str]) -> list[int]:
+    """The numbers of all tasks whose text has every word, oldest first."""
+    long = [word for word in words if len(word) >= _INDEXED_LENGTH]
+    short = [word for word in words if len(word) < _INDEXED_LENGTH]
+    clause, values = _clause(wanted)
+    tables = "task_search" if not values else "task_search JOIN tasks ON number = task_search.rowid"
+    match = " AND task_search MATCH ?" if long else ""
+    quoted = ['"' + word.replace('"', '""') + '"' for word in long]
+    rows = db.execute(
+        f"SELECT task_search.rowid FROM {tables} WHERE true{match}"
+        f"{' AND instr(text, ?)' * len(short)}{clause} ORDER BY task_search.rowid",
+        ([" AND ".join(quoted)] if long else []) + short + values,
+    )
+    return [number for (number,) in rows]
+
+
+# Verification.
+
+
+def altered(db: Connection, replay: Replay) -> Iterator[str]:
+    """Each row that its records do not explain or that is missing, and what derives from rows."""
+    dependencies = _all_dependencies(db)
+    left = set(replay.tasks)
+    counts: Counter[tuple[str, str, str, int]] = Counter()
+    rows = db.execute(
+        f"SELECT {', '.join(_COLUMNS)}, is_ready, s.text FROM tasks"
+        " LEFT JOIN task_search AS s ON s.rowid = number ORDER BY number"
+    )
+    for *values, is_ready, text in rows:
+        row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+        row["depends_on"] = dependencies.get(row["number"], [])
+        left.discard(row["task_id"])
+        if row["task_id"] != task_id(row["number"]):
+            yield f"{row['task_id']}: it stands in the place of {task_id(row['number'])}"
+        elif (problem := replay.compare(row)) is not None:
+            yield problem
+        elif text != folded(row):
+            yield f"{row['task_id']}: search does not know it by its text"
+        counts[row["project"] or "", row["assignee"] or "", row["status"], is_ready] += 1
+    for id in sorted(left):
+        yield f"{id}: its row is missing"
+    stored = db.execute(
+        "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0"
+    )
+    if {tuple(key): n for *key, n in stored} != counts:
+        yield "the totals in task_counts are not those of the rows"
+
+
+def _all_dependencies(db: Connection) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for task, other in db.execute(
+        "SELECT task, depends_on FROM task_dependencies ORDER BY task, position"
+    ):
+        found.setdefault(task, []).append(task_id(other))
+    return found

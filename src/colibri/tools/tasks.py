@@ -1,0 +1,275 @@
+"""The task tools: plan work, see what is unblocked, move it only along legal edges."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
+
+from colibri.core.modes import Capability
+from colibri.store import task_changes, tasks
+from colibri.store.tasks import Filter, Task
+from colibri.tools.text import Description, Name, TaskId, Title
+from colibri.tools.tool import Tool, Work
+
+Priority = Literal["low", "medium", "high", "critical"]
+StatusName = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
+Dependencies = Annotated[list[TaskId], Meta(max_length=100)]
+Offset = Annotated[int, Meta(ge=0, le=2**53 - 1, description="how many to skip: next_offset")]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+# Arguments.
+
+
+class Create(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    ALIASES: ClassVar = {"project_id": "project"}
+
+    title: Annotated[Title, Meta(description="what is to be done, one line")]
+    description: Annotated[Description | None, Meta(description="details, acceptance criteria")] = (
+        None
+    )
+    project: Annotated[Name | None, Meta(description="groups tasks")] = None
+    priority: Annotated[Priority, Meta(description="default medium")] = "medium"
+    assignee: Annotated[Name | None, Meta(description="who works on it")] = None
+    depends_on: Annotated[Dependencies, Meta(description="ids of tasks that must end first")] = []
+
+
+class Get(Struct, forbid_unknown_fields=True):
+    ALIASES: ClassVar = {"id": "task_id"}
+
+    task_id: Annotated[TaskId, Meta(description="the task's id")]
+
+
+class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    ALIASES: ClassVar = {"id": "task_id", "project_id": "project"}
+
+    task_id: Annotated[TaskId, Meta(description="the task's id")]
+    status: Annotated[
+        StatusName | UnsetType, Meta(description="the state to move to, one step at a time")
+    ] = UNSET
+    title: Annotated[Title | UnsetType, Meta(description="what is to be done")] = UNSET
+    description: Annotated[Description | UnsetType | None, Meta(description="null clears it")] = (
+        UNSET
+    )
+    project: Annotated[Name | UnsetType | None, Meta(description="null clears it")] = UNSET
+    priority: Annotated[Priority | UnsetType, Meta(description="how urgent")] = UNSET
+    assignee: Annotated[Name | UnsetType | None, Meta(description="null clears it")] = UNSET
+    depends_on: Annotated[Dependencies | UnsetType, Meta(description="replaces the whole list")] = (
+        UNSET
+    )
+    expected_version: Annotated[
+        Positive | None,
+        Meta(description="refuse if the task has changed since you read this version"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        fields = set(self.__struct_fields__) - {"task_id", "expected_version"}
+        if all(getattr(self, name) is UNSET for name in fields):
+            raise ValueError(f"nothing to change was given: give one of {', '.join(sorted(fields))}")
+
+
+class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    ALIASES: ClassVar = {"project_id": "project"}
+
+    status: Annotated[StatusName | None, Meta(description="only tasks in this state")] = None
+    project: Annotated[Name | None, Meta(description="only this project")] = None
+    assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
+    search: Annotated[
+        Annotated[str, Meta(max_length=256)] | None,
+        Meta(description="words that all occur in title or description, in any case"),
+    ] = None
+    limit: Annotated[Annotated[int, Meta(ge=1, le=500)], Meta(description="default 50")] = 50
+    offset: Offset = 0
+
+
+class NextActions(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    ALIASES: ClassVar = {"project_id": "project"}
+
+    project: Annotated[Name | None, Meta(description="only this project")] = None
+    assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
+    limit: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="default 10")] = 10
+
+
+# Answers.
+
+
+class Row(Struct):
+    task_id: str
+    title: str
+    project: str | None
+    priority: Priority
+    assignee: str | None
+    status: StatusName
+    attempt: Positive
+    version: Positive
+    created_at: str
+    updated_at: str
+
+
+class Whole(Row):
+    description: str | None
+    depends_on: list[str]
+
+
+class Detail(Whole):
+    blockers: list[str]
+    next_states: list[StatusName]
+    needs: dict[str, list[str]]
+
+
+class Action(Row):
+    next_states: list[StatusName]
+    needs: dict[str, list[str]]
+
+
+class Page(Struct):
+    tasks: list[Row]
+    total_count: int
+    next_offset: int | None
+
+
+class Queue(Struct):
+    tasks: list[Action]
+    total_count: int
+
+
+# Handlers.
+
+
+def create(work: Work, args: Create) -> Whole:
+    """task_create."""
+    fields = structs.asdict(args)
+    return _whole(task_changes.create(work.db, work.record, fields=fields, now=work.now))
+
+
+def get(work: Work, args: Get) -> Detail:
+    """task_get."""
+    task = tasks.get(work.db, args.task_id)
+    return Detail(
+        **structs.asdict(_whole(task)),
+        blockers=[name.partition(" ")[0] for name in tasks.blockers(work.db, task.number)],
+        **_moves(work, task),
+    )
+
+
+def update(work: Work, args: Update) -> Whole:
+    """task_update."""
+    given = structs.asdict(args)
+    del given["task_id"], given["expected_version"]
+    task = task_changes.update(
+        work.db,
+        work.record,
+        args.task_id,
+        changes={name: value for name, value in given.items() if value is not UNSET},
+        expected_version=args.expected_version,
+        now=work.now,
+    )
+    return _whole(task)
+
+
+def find(work: Work, args: List) -> Page:
+    """task_list."""
+    wanted = Filter(status=args.status, project=args.project, assignee=args.assignee)
+    found, total = tasks.find(
+        work.db, wanted, search=args.search, limit=args.limit, offset=args.offset
+    )
+    after = args.offset + len(found)
+    return Page(
+        tasks=[Row(**_row(task)) for task in found],
+        total_count=total,
+        next_offset=after if found and after < total else None,
+    )
+
+
+def next_actions(work: Work, args: NextActions) -> Queue:
+    """task_next_actions."""
+    wanted = Filter(project=args.project, assignee=args.assignee)
+    found, total = tasks.ready(work.db, wanted, limit=args.limit)
+    return Queue(
+        tasks=[Action(**_row(task), **_moves(work, task)) for task in found], total_count=total
+    )
+
+
+def _row(task: Task) -> dict[str, Any]:
+    return {name: getattr(task, name) for name in Row.__struct_fields__}
+
+
+def _whole(task: Task) -> Whole:
+    return Whole(**_row(task), description=task.description, depends_on=list(task.depends_on))
+
+
+def _moves(work: Work, task: Task) -> dict[str, Any]:
+    return {
+        "next_states": list(tasks.next_states(task)),
+        "needs": tasks.needs(work.db, task),
+    }
+
+
+TOOLS = (
+    Tool(
+        name="task_create",
+        title="Create a task",
+        description="Plan a piece of work. It begins in INIT; use task_update to move it on.",
+        input=Create,
+        output=Whole,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="B",
+        handler=create,
+        idempotent=False,
+    ),
+    Tool(
+        name="task_get",
+        title="Read a task",
+        description="A task whole, with its open dependencies, the states it may move to now and"
+        " what each of them still needs.",
+        input=Get,
+        output=Detail,
+        lane="read",
+        capability=Capability.BROWSE,
+        pattern="B",
+        handler=get,
+        idempotent=True,
+    ),
+    Tool(
+        name="task_update",
+        title="Change a task",
+        description="Move a task or change its fields, all or nothing. States: INIT → GATHER →"
+        " ANALYZE → PLAN → APPLY → VERIFY → DONE, one step at a time; VERIFY → GATHER tries again;"
+        " CANCELLED from any of them. APPLY and later need every dependency DONE or CANCELLED; DONE"
+        " needs a thought recorded for this task since the attempt began. To claim a task, pass"
+        " expected_version: of several agents one wins.",
+        input=Update,
+        output=Whole,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="B",
+        handler=update,
+        idempotent=False,
+    ),
+    Tool(
+        name="task_list",
+        title="List tasks",
+        description="Tasks, oldest first, filtered and page by page.",
+        input=List,
+        output=Page,
+        lane="read",
+        capability=Capability.BROWSE,
+        pattern="B",
+        handler=find,
+        idempotent=True,
+    ),
+    Tool(
+        name="task_next_actions",
+        title="What to do next",
+        description="The tasks that can be worked on now: not ended and not blocked, the most"
+        " urgent first, then the furthest along, then the oldest; each with the states it may move"
+        " to and what they still need.",
+        input=NextActions,
+        output=Queue,
+        lane="read",
+        capability=Capability.INSPECT,
+        pattern="B",
+        handler=next_actions,
+        idempotent=True,
+    ),
+)

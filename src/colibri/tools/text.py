@@ -1,0 +1,57 @@
+"""What text may hold, beyond its length: the rules that a JSON Schema cannot say well.
+
+A field takes a rule by `Meta(extra={"text": LINE})`. Lengths count code points; nothing is
+normalised.
+"""
+
+import re
+import typing
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Characters that are refused, and whether a text may be blank."""
+
+    refused: re.Pattern[str]
+    blank: bool
+    allowed: str
+
+    def breach(self, value: str) -> str | None:
+        """What is wrong with a text, or None."""
+        found = self.refused.search(value)
+        if found:
+            character = f"U+{ord(found.group()):04X}"
+            return f"holds the control character {character} at position {found.start()}"
+        return None if self.blank or value.strip() else "is blank"
+
+
+# C0, DEL, C1, and the controls that turn the direction of writing around.
+LINE = Rule(
+    re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"),
+    False,
+    "one line of text without control or bidi characters",
+)
+# The same without the line's limits: line breaks, tabs and bidi are part of prose.
+PROSE = Rule(
+    re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"),
+    True,
+    "text without control characters other than line breaks and tabs",
+)
+
+TaskId = Annotated[str, Meta(pattern=r"^T-[0-9]{4,9}(?!\n)$", examples=["T-0001"])]
+Title = Annotated[str, Meta(min_length=1, max_length=256, extra={"text": LINE})]
+Name = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
+Description = Annotated[str, Meta(max_length=8000, extra={"text": PROSE})]
+
+
+def rule_of(annotation: Any) -> Rule | None:
+    """The rule of a type, also where it is one of several."""
+    for meta in getattr(annotation, "__metadata__", ()):
+        if isinstance(meta, Meta) and meta.extra and "text" in meta.extra:
+            rule: Rule = meta.extra["text"]
+            return rule
+    return next(filter(None, map(rule_of, typing.get_args(annotation))), None)
