@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from colibri.core.ledger import Entry
@@ -29,7 +30,7 @@ AT = "2026-01-01T00:00:00.000000Z"
 
 
 def build(path: str, count: int) -> None:
-    """A store with tasks, two dependencies each on average, a hundred projects, twenty assignees."""
+    """A store of tasks with two dependencies each on average, 100 projects and 20 assignees."""
     opened = db.open_writer(
         path,
         lock_timeout=10,
@@ -107,7 +108,10 @@ def questions(count: int) -> dict[str, tuple[str, dict[str, Any]]]:
             {"project": "project-7", "assignee": "agent-7"},
         ),
         "task_list, a page at 90 %": ("task_list", {"offset": count * 9 // 10}),
-        "task_list by status, at 90 %": ("task_list", {"status": "INIT", "offset": count * 9 // 10}),
+        "task_list by status, at 90 %": (
+            "task_list",
+            {"status": "INIT", "offset": count * 9 // 10},
+        ),
         "search, two words": ("task_list", {"search": f"task {count - 17}:"}),
         "task_get": ("task_get", {"task_id": f"T-{count // 2 + 1:04d}"}),
         "task_create": ("task_create", {"title": "one more", "depends_on": ["T-0001"]}),
@@ -121,24 +125,24 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for count in (SMALL, large):
             start = time.perf_counter()
-            path = os.path.join(folder, str(count), "data", "colibri.db")
-            build(path, count)
-            size = os.path.getsize(path) / count
-            print(f"{count:,} tasks built in {time.perf_counter() - start:.1f} s, {size:,.0f} B each")
+            path = Path(folder, str(count), "data", "colibri.db")
+            build(str(path), count)
+            size = path.stat().st_size / count
+            print(
+                f"{count:,} tasks built in {time.perf_counter() - start:.1f} s, {size:,.0f} B each"
+            )
         with (
-            server(os.path.join(folder, str(SMALL))) as small_server,
-            server(os.path.join(folder, str(large))) as large_server,
+            server(f"{folder}/{SMALL}") as small_server,
+            server(f"{folder}/{large}") as large_server,
         ):
             print(f"\n{'median of ' + str(ROUNDS):36} {SMALL:>9,} {large:>9,}  ms  ratio")
             small, big = questions(SMALL), questions(large)
             for name, (tool, arguments) in small.items():
                 times: tuple[list[float], list[float]] = ([], [])
                 for turn in range(ROUNDS):
-                    if tool == "task_update":
-                        arguments = {**arguments, "title": f"title {turn}"}
-                        big[name] = (tool, arguments)
-                    times[0].append(small_server(tool, **arguments))
-                    times[1].append(large_server(tool, **big[name][1]))
+                    new = {"title": f"title {turn}"} if tool == "task_update" else {}
+                    times[0].append(small_server(tool, **{**arguments, **new}))
+                    times[1].append(large_server(tool, **{**big[name][1], **new}))
                 few, many = statistics.median(times[0]), statistics.median(times[1])
                 print(f"{name:36} {few:9.2f} {many:9.2f}      {many / few:5.2f}")
     print(f"bars: at most {BAR_RATIO:g} times, and under {BAR_MS:g} ms")

@@ -457,7 +457,7 @@ class Checker:
             self._check_erasure(row)
         elif commitment(row.nonce, row.body) != stated.payload:
             self._note(row.seq, "altered payload", "the payload is not the one the header names")
-            self._replay.lose(row.task)
+            self._replay.lose(row)
         else:
             self._read_payload(row)
             return
@@ -467,14 +467,15 @@ class Checker:
     def _check_erasure(self, row: Row) -> None:
         if row.seq not in self._erased:
             self._note(row.seq, "missing payload", "no erasure names it")
-            self._replay.lose(row.task)
+            self._replay.lose(row)
         elif row.kind not in ERASABLE:
             detail = f"an erasure names it, but a {row.kind} payload cannot be erased"
             self._note(row.seq, "missing payload", detail)
+            self._replay.lose(row)
         else:
             self._found_erased.append(row.seq)
-            if row.kind == "task.text":
-                self._replay.erased_text(row.task)
+            for what, detail in self._replay.erase(row):
+                self._note(row.seq, what, detail)
 
     def _read_payload(self, row: Row) -> None:
         """Hold a payload that is the committed one against its kind and against its call."""
@@ -486,6 +487,7 @@ class Checker:
             fits = False
         if not fits:
             self._note(row.seq, "bad pair", f"the payload is not that of a {row.kind}")
+            self._replay.lose(row)
         if row.kind == "call.enter":
             tool, server = (payload["tool"], payload["server"]) if fits else (None, None)
             self._open[row.seq] = OpenCall(row.seq, row.call, tool, server, row.at)

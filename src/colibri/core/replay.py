@@ -6,8 +6,9 @@
     bad task record   it does not follow from the records before it, or is not made like one
     altered task      a row is not what its records say
 
-A task of which a record is lost is not judged any further; where it is not known whose records are
-lost, no task is. Memory grows with the number of tasks, not of records.
+A task of which a record is lost is not judged any further, nor is another by what it was; where it
+is not known whose records are lost, no task is. A thought is evidence even if its text is gone.
+Memory grows with the number of tasks, not of records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,11 +44,11 @@ class Record(Protocol):
 class Replayed:
     """A task as its records leave it; `values` has a column's name for each."""
 
-    __slots__ = ("ended_by", "evidence", "text_at", "values")
+    __slots__ = ("call", "evidence", "text_at", "values")
 
-    def __init__(self, task_id: str, seq: int, at: str) -> None:
+    def __init__(self, task_id: str, seq: int, at: str, call: str) -> None:
         self.evidence = False
-        self.ended_by = ""  # the call that ended it, which may still change its text
+        self.call = call  # the one that made this version, and may still add its text to it
         self.text_at = 0  # the version that the last task.text record names
         self.values: dict[str, Any] = {
             "task_id": task_id,
@@ -66,27 +67,49 @@ class Replay:
     def __init__(self, *, blind: bool = False) -> None:
         self.tasks: dict[str, Replayed] = {}
         self.blind = blind
-        self._lost: set[str | None] = set()
+        self.lost: set[str] = set()  # the tasks that are not judged any further
+        self._waited_for: set[str] = set()  # what somebody depended on at some time
 
     def feed(self, record: Record, payload: Mapping[str, Any]) -> Iterator[Finding]:
         """Take a record; what breaks the rules is told, and taken all the same."""
-        if self.blind or record.task in self._lost:
+        if not self._is_judged(record.task):
             return
-        if record.kind == "thought" and record.task in self.tasks:
-            self.tasks[record.task].evidence = True
+        if record.kind == "thought":
+            self._witness(record)
         elif record.kind in ("task", "task.text"):
             yield from self._follow(record, payload)
 
-    def lose(self, task: str | None) -> None:
-        """A record that may be about this task cannot be read."""
-        self._lost.add(task)
+    def lose(self, record: Record) -> None:
+        """The payload of a record is not the one that was written, or is gone against the rules."""
+        if record.kind == "thought":
+            self._witness(record)
+        elif record.kind in ("task", "task.text"):
+            if record.task is None:
+                self.blind = True
+            else:
+                self.lost.add(record.task)
 
-    def erased_text(self, task: str | None) -> None:
-        """A task.text record whose payload is gone: so is what the row may show of it."""
-        if task in self.tasks:
-            values = self.tasks[task].values
-            values["title"] = ERASED
-            values["description"] = None if values["description"] is None else ERASED
+    def erase(self, record: Record) -> Iterator[Finding]:
+        """The payload was erased by rule; of a text it is not known which fields it had set."""
+        if record.kind == "thought":
+            self._witness(record)
+        elif record.kind == "task.text" and record.task in self.tasks:
+            if not self._is_judged(record.task):
+                return
+            task = self.tasks[record.task]
+            now: int = task.values["version"]
+            if not self._shares(task, record, now):
+                yield from self._check_open(task)
+                self._step(task, record, now + 1)
+            task.text_at = task.values["version"]
+            task.values["title"] = task.values["description"] = ERASED
+
+    def _is_judged(self, task: str | None) -> bool:
+        return not self.blind and task not in self.lost
+
+    def _witness(self, record: Record) -> None:
+        if record.task in self.tasks:
+            self.tasks[record.task].evidence = True
 
     def _follow(self, record: Record, payload: Mapping[str, Any]) -> Iterator[Finding]:
         try:
@@ -97,56 +120,72 @@ class Replay:
             else:
                 yield from self._change(record, payload)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            self.lose(record)
             yield "bad task record", f"it cannot be read: {problem!r}"
 
     def _create(self, record: Record, payload: Mapping[str, Any]) -> Iterator[Finding]:
         id, made = payload["task_id"], payload["set"]
-        task = self.tasks[id] = Replayed(id, record.seq, record.at)
+        task = self.tasks[id] = Replayed(id, record.seq, record.at, record.call)
         first = record.kind == "task" and made.keys() == set(FIELDS)
         if not first or (payload["version"], payload["attempt"]) != (1, 1):
             yield "bad task record", f"{id}: its first record does not create it"
         if made.get("status") != [None, Status.INIT]:
             yield "illegal move", f"{id}: it was not created in INIT"
-        yield from self._set(task, made, new=True)
+        yield from self._set(task, record.kind, made, new=True)
         yield from self._check_dependencies(task)
 
     def _change(self, record: Record, payload: Mapping[str, Any]) -> Iterator[Finding]:
         task = self.tasks[payload["task_id"]]
         values, made = task.values, payload["set"]
-        id, old = values["task_id"], Status(values["status"])
-        if old in TERMINAL and task.ended_by != record.call:
-            yield "illegal move", f"{id}: it was changed after it had ended in {old}"
-        yield from self._check_version(task, record.kind, payload["version"])
-        is_new = record.kind == "task.text" and payload["version"] == 1
-        yield from self._set(task, made, new=is_new)
-        values["version"] = payload["version"]
-        values["updated_at"] = record.at
-        if record.kind == "task":
+        old, version = Status(values["status"]), payload["version"]
+        shared = self._shares(task, record, version)
+        if not shared:
+            yield from self._check_open(task)
+            yield from self._check_version(task, version)
+        yield from self._set(task, record.kind, made, new=shared and version == 1)
+        self._step(task, record, version)
+        if record.kind == "task.text":
+            task.text_at = version
+        else:
             new = Status(values["status"])
             yield from self._check_move(task, old, new, payload["attempt"])
             if is_retry(old, new):
                 task.evidence = False
                 values["attempt_seq"] = record.seq
             values["attempt"] = payload["attempt"]
-            if new in TERMINAL:
-                task.ended_by = record.call
             if "depends_on" in made:
                 yield from self._check_dependencies(task)
 
-    def _check_version(self, task: Replayed, kind: str, version: int) -> Iterator[Finding]:
-        now = task.values["version"]
-        shared = kind == "task.text" and version == now and task.text_at < now
-        if version != now + 1 and not shared:
-            yield "bad task record", f"{task.values['task_id']}: version {version} follows {now}"
-        if kind == "task.text":
-            task.text_at = version
+    def _shares(self, task: Replayed, record: Record, version: int) -> bool:
+        """Whether a record adds the text to a version that its own call has just made."""
+        is_text = record.kind == "task.text" and record.call == task.call
+        return is_text and version == task.values["version"] and task.text_at < version
 
-    def _set(self, task: Replayed, made: Mapping[str, Any], *, new: bool) -> Iterator[Finding]:
+    def _step(self, task: Replayed, record: Record, version: int) -> None:
+        task.call = record.call
+        task.values["version"] = version
+        task.values["updated_at"] = record.at
+
+    def _check_open(self, task: Replayed) -> Iterator[Finding]:
+        id, status = task.values["task_id"], task.values["status"]
+        if status in TERMINAL:
+            yield "illegal move", f"{id}: it was changed after it had ended in {status}"
+
+    def _check_version(self, task: Replayed, version: int) -> Iterator[Finding]:
+        now = task.values["version"]
+        if version != now + 1:
+            yield "bad task record", f"{task.values['task_id']}: version {version} follows {now}"
+
+    def _set(
+        self, task: Replayed, kind: str, made: Mapping[str, Any], *, new: bool
+    ) -> Iterator[Finding]:
+        if not made:
+            yield "bad task record", f"{task.values['task_id']}: it changes nothing"
         for name, (old, value) in made.items():
-            if name not in FIELDS and name not in TEXT_FIELDS:
+            if name not in (FIELDS if kind == "task" else TEXT_FIELDS):
                 raise KeyError(name)
             before = task.values[name]
-            if not new and (old != before or value == before) and before != ERASED:
+            if before != ERASED and (old != before or (value == before and not new)):
                 yield "bad task record", f"{task.values['task_id']}: {name} was not what it says"
             task.values[name] = value
 
@@ -164,12 +203,15 @@ class Replay:
             yield "blocked move", f"{id}: in {new} while {', '.join(open)} had not ended"
 
     def _check_dependencies(self, task: Replayed) -> Iterator[Finding]:
-        id, wanted = task.values["task_id"], task.values["depends_on"]
-        if unknown := [other for other in wanted if other not in self.tasks]:
+        id, wanted = task.values["task_id"], task.values["depends_on"] or ()
+        if unknown := [o for o in wanted if o not in self.tasks and o not in self.lost]:
             yield "bad task record", f"{id}: it depends on {unknown[0]}, which does not exist"
+        self._waited_for.update(wanted)
+        if id not in self._waited_for:
+            return  # no way leads back to it, and to look for one takes long in a long chain
         seen, queue = set(wanted), list(wanted)
         for other in queue:
-            if other in self.tasks and other != id:
+            if other in self.tasks and other not in self.lost and other != id:
                 ahead = set(self.tasks[other].values["depends_on"] or ()) - seen
                 seen |= ahead
                 queue.extend(ahead)
@@ -177,20 +219,26 @@ class Replay:
             yield "bad task record", f"{id}: its dependencies lead back to itself"
 
     def open_dependencies(self, task: Replayed) -> list[str]:
-        """The dependencies of a task that have not ended."""
+        """The dependencies of a task that have not ended, as far as that is known."""
         return [
             other
             for other in task.values["depends_on"] or ()
-            if other in self.tasks and self.tasks[other].values["status"] not in TERMINAL
+            if other in self.tasks
+            and other not in self.lost
+            and self.tasks[other].values["status"] not in TERMINAL
         ]
 
     def compare(self, row: Mapping[str, Any]) -> str | None:
         """How a row of the table differs from what its records say, or None."""
-        if self.blind or row["task_id"] in self._lost:
+        if not self._is_judged(row["task_id"]):
             return None
         task = self.tasks.get(row["task_id"])
         if task is None:
             return f"{row['task_id']}: no record created it"
-        expected = {**task.values, "open_dependencies": len(self.open_dependencies(task))}
+        expected = dict(task.values)
+        if self.lost.isdisjoint(expected["depends_on"] or ()):
+            expected["open_dependencies"] = len(self.open_dependencies(task))
+        if expected["description"] == ERASED and row["description"] is None:
+            del expected["description"]  # whether there was one is erased too
         wrong = [name for name, value in expected.items() if row[name] != value]
         return f"{row['task_id']}: its records say otherwise: {', '.join(wrong)}" if wrong else None

@@ -245,7 +245,12 @@ def load_migrations() -> tuple[Migration, ...]:
 
 
 def table_count(db: Connection) -> int:
-    return len(_tables(db))
+    """How many tables there are beside SQLite's own, those that the search index is made of too."""
+    return _number(
+        db,
+        "SELECT count(*) FROM sqlite_schema"
+        " WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
+    )
 
 
 def small_tables(db: Connection) -> list[str]:

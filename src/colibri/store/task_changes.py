@@ -22,6 +22,7 @@ from colibri.store.tasks import (
     folded,
     get,
     has_evidence,
+    named,
     next_states,
     task_id,
 )
@@ -125,9 +126,10 @@ def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> Non
     path = _path(db, dependencies, task.number)
     if path is not None:
         names = [task_id(number) for number in (task.number, *path)]
+        shown = names if len(names) <= MAX_NAMED else [*names[: MAX_NAMED - 1], "…", names[-1]]
         raise Refused(
             "ERR_CYCLE",
-            f"{task.task_id} would wait for itself: {' → '.join(names)};"
+            f"{task.task_id} would wait for itself: {' → '.join(shown)};"
             " leave one of these dependencies out",
             cycle=names,
         )
@@ -163,15 +165,15 @@ def _check_unblocked(
     if dependencies is None:
         found = blockers(db, task.number) if task.open_dependencies else []
     else:
-        named = [fetch(db, number) for number in dependencies]
-        found = [f"{one.task_id} ({one.status})" for one in named if one.status not in TERMINAL]
+        others = [fetch(db, number) for number in dependencies]
+        found = [f"{one.task_id} ({one.status})" for one in others if one.status not in TERMINAL]
     if found:
         raise Refused(
             "ERR_BLOCKED",
             f"{task.task_id} cannot be in {after} before these are DONE or CANCELLED:"
-            f" {', '.join(found[:MAX_NAMED])}; end them first, or change depends_on",
+            f" {named(found)}; end them first, or change depends_on",
             task_id=task.task_id,
-            blockers=[text.partition(" ")[0] for text in found[:MAX_NAMED]],
+            blockers=[text.partition(" ")[0] for text in found],
         )
 
 

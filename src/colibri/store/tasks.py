@@ -4,7 +4,7 @@ The rows are a projection of the ledger's records; task_changes.py writes both. 
 task_counts, which triggers keep, so that no answer has to count rows.
 """
 
-from collections import Counter
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from colibri.core.errors import Refused
 from colibri.core.replay import Replay
 from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
 
-MAX_NAMED = 20  # how many tasks a refusal names
+MAX_NAMED = 20  # how many tasks a sentence names
 
 _COLUMNS = (
     "number",
@@ -33,9 +33,11 @@ _COLUMNS = (
     "attempt_seq",
     "open_dependencies",
 )
+_NUMBERS = frozenset({"number", "attempt", "version", "attempt_seq", "open_dependencies"})
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tasks"
-# Three characters in a row are the least that the search index can find.
+# Three characters in a row are the least that the search index can find; of these it makes others.
 _INDEXED_LENGTH = 3
+_UNINDEXED = re.compile("[\0\ufffd-\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def needs(db: Connection, task: Task) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for status in next_states(task):
         if status in NEEDS_DEPENDENCIES and task.open_dependencies:
-            names = ", ".join(blockers(db, task.number))
+            names = named(blockers(db, task.number))
             missing[status] = [f"dependencies that are DONE or CANCELLED: {names}"]
         if status == Status.DONE and not has_evidence(db, task):
             need = f"a thought about this attempt: thought_record with task_id {task.task_id}"
@@ -101,14 +103,20 @@ def needs(db: Connection, task: Task) -> dict[str, list[str]]:
 
 
 def blockers(db: Connection, number: int) -> list[str]:
-    """The open dependencies of a task, in their order, the first MAX_NAMED."""
+    """The open dependencies of a task, in their order."""
     rows = db.execute(
         "SELECT t.task_id, t.status FROM task_dependencies AS d JOIN tasks AS t"
         " ON t.number = d.depends_on WHERE d.task = ? AND t.status NOT IN ('DONE', 'CANCELLED')"
-        " ORDER BY d.position LIMIT ?",
-        (number, MAX_NAMED),
+        " ORDER BY d.position",
+        (number,),
     )
     return [f"{id} ({status})" for id, status in rows]
+
+
+def named(found: Sequence[str]) -> str:
+    """A list in words, of which only the beginning is named."""
+    more = len(found) - MAX_NAMED
+    return ", ".join(found[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def find(
@@ -201,8 +209,8 @@ def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
 
 def _search(db: Connection, wanted: Filter, words: Sequence[str]) -> list[int]:
     """The numbers of all tasks whose text has every word, oldest first."""
-    long = [word for word in words if len(word) >= _INDEXED_LENGTH]
-    short = [word for word in words if len(word) < _INDEXED_LENGTH]
+    long = [w for w in words if len(w) >= _INDEXED_LENGTH and not _UNINDEXED.search(w)]
+    short = [word for word in words if word not in long]
     clause, values = _clause(wanted)
     tables = "task_search" if not values else "task_search JOIN tasks ON number = task_search.rowid"
     match = " AND task_search MATCH ?" if long else ""
@@ -222,29 +230,52 @@ def altered(db: Connection, replay: Replay) -> Iterator[str]:
     """Each row that its records do not explain or that is missing, and what derives from rows."""
     dependencies = _all_dependencies(db)
     left = set(replay.tasks)
-    counts: Counter[tuple[str, str, str, int]] = Counter()
-    rows = db.execute(
-        f"SELECT {', '.join(_COLUMNS)}, is_ready, s.text FROM tasks"
-        " LEFT JOIN task_search AS s ON s.rowid = number ORDER BY number"
-    )
-    for *values, is_ready, text in rows:
-        row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
-        row["depends_on"] = dependencies.get(row["number"], [])
+    for row, text in _rows_and_texts(db):
+        id = task_id(row["number"])
+        row["depends_on"] = dependencies.pop(row["number"], [])
         left.discard(row["task_id"])
-        if row["task_id"] != task_id(row["number"]):
-            yield f"{row['task_id']}: it stands in the place of {task_id(row['number'])}"
+        if row["task_id"] != id:
+            yield f"{id}: another id stands in its row"
         elif (problem := replay.compare(row)) is not None:
             yield problem
         elif text != folded(row):
-            yield f"{row['task_id']}: search does not know it by its text"
-        counts[row["project"] or "", row["assignee"] or "", row["status"], is_ready] += 1
+            yield f"{id}: search does not know it by its text"
     for id in sorted(left):
         yield f"{id}: its row is missing"
-    stored = db.execute(
-        "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0"
-    )
-    if {tuple(key): n for *key, n in stored} != counts:
+    for number in dependencies:
+        yield f"{task_id(number)}: it has dependencies, but no row"
+    for (number,) in db.execute(
+        "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
+    ):
+        yield f"{task_id(number)}: search knows it, but it has no row"
+    if not _totals_are_right(db):
         yield "the totals in task_counts are not those of the rows"
+
+
+def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Every row, and what search knows of it. Bytes that are no text become lone surrogates."""
+    columns = ", ".join(name if name in _NUMBERS else f"CAST({name} AS BLOB)" for name in _COLUMNS)
+    rows = db.execute(
+        f"SELECT {columns}, CAST(s.text AS BLOB) FROM tasks"
+        " LEFT JOIN task_search AS s ON s.rowid = number ORDER BY number"
+    )
+    for values in rows:
+        *row, text = (
+            value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+            for value in values
+        )
+        yield dict(zip(_COLUMNS, row, strict=True)), text
+
+
+def _totals_are_right(db: Connection) -> bool:
+    rows = (
+        "SELECT ifnull(project, ''), ifnull(assignee, ''), status, is_ready, count(*) FROM tasks"
+        " GROUP BY 1, 2, 3, 4"
+    )
+    stored = "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0"
+    wrong = f"SELECT count(*) FROM (SELECT * FROM ({rows}) EXCEPT {stored})"
+    extra = f"SELECT count(*) FROM ({stored} EXCEPT SELECT * FROM ({rows}))"
+    return not (db.execute(wrong).get or db.execute(extra).get)
 
 
 def _all_dependencies(db: Connection) -> dict[int, list[str]]:

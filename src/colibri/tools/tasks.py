@@ -64,7 +64,8 @@ class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
     def __post_init__(self) -> None:
         fields = set(self.__struct_fields__) - {"task_id", "expected_version"}
         if all(getattr(self, name) is UNSET for name in fields):
-            raise ValueError(f"nothing to change was given: give one of {', '.join(sorted(fields))}")
+            names = ", ".join(sorted(fields))
+            raise ValueError(f"nothing to change was given: give at least one of {names}")
 
 
 class List(Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -1,0 +1,255 @@
+"""Write docs/tools.md; called by scripts/reference.
+
+    scripts/reference [FILE]            write it
+    scripts/reference --check [FILE]    only say whether it is current
+
+Arguments come from the declarations that the server checks by, the answers to mistakes from a
+server that is started for them. Nothing in it depends on the time or the place.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from colibri.core.modes import MODE_GRANTS
+from colibri.tools import schema, text
+from colibri.tools.catalogue import CATALOGUE
+from colibri.tools.tool import Tool
+
+JSON = dict[str, Any]
+Ask = Callable[..., JSON]
+FILE = Path(__file__).resolve().parent.parent / "docs" / "tools.md"
+
+INTRODUCTION = """\
+# Tools
+
+Made by `scripts/reference` from the declarations and from the answers of a real server; a test
+fails when it is stale. Do not edit it.
+
+Every answer is one object, as `structuredContent` and, the same, as text. `isError` is false for
+the first kind only.
+
+| what happened | answer |
+|---|---|
+| it succeeded | `{"ok": true, "data": …}` |
+| the arguments do not fit | `{"ok": false, "error": {"code": "INVALID_PARAMS", "message", …}}` |
+| a rule said no | `{"ok": true, "data": {"ok": false, "error": {"code": "ERR_…", "message", …}}}` |
+| anything else | `{"ok": false, "error": {"code", "message"}}` |
+
+Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
+name the nearest one.
+"""
+
+CODES = {
+    "ERR_NOT_FOUND": "there is no such task",
+    "ERR_VERSION_CONFLICT": "the task has changed; `current_version` is what it is at now",
+    "ERR_CYCLE": "the task would wait for itself; `cycle` is the way back to it",
+    "ERR_INVALID_TRANSITION": "no such move; `next_states` are the legal ones",
+    "ERR_BLOCKED": "dependencies have not ended; `blockers` are those",
+    "ERR_WRITEBACK_REQUIRED": "DONE needs a thought about the current `attempt`",
+}
+REFUSALS: dict[str, tuple[str, ...]] = {
+    "task_create": ("ERR_NOT_FOUND",),
+    "task_get": ("ERR_NOT_FOUND",),
+    "task_update": tuple(CODES),
+}
+
+MISTAKES: tuple[tuple[str, str, JSON], ...] = (
+    ("No title", "task_create", {"priority": "high"}),
+    ("A state that does not exist", "task_update", {"task_id": "T-0001", "status": "READY"}),
+    ("A state skipped", "task_update", {"task_id": "T-0001", "status": "APPLY"}),
+    ("DONE without evidence", "task_update", {"task_id": "T-0003", "status": "DONE"}),
+    ("A circle of dependencies", "task_update", {"task_id": "T-0001", "depends_on": ["T-0002"]}),
+    ("An unfinished dependency", "task_update", {"task_id": "T-0002", "status": "APPLY"}),
+    ("An unknown id", "task_get", {"task_id": "T-0099"}),
+    (
+        "A version that is no longer current",
+        "task_update",
+        {"task_id": "T-0003", "assignee": "ada", "expected_version": 1},
+    ),
+    ("A misspelt argument", "task_list", {"asignee": "ada", "limit": 0}),
+    ("Nothing to change", "task_update", {"task_id": "T-0001"}),
+)
+
+
+def main(arguments: list[str]) -> int:
+    check = "--check" in arguments
+    named = [Path(argument) for argument in arguments if argument != "--check"]
+    file = named[0] if named else FILE
+    made = render()
+    if not check:
+        file.write_text(made, encoding="utf-8")
+        return 0
+    if file.is_file() and file.read_text(encoding="utf-8") == made:
+        return 0
+    print(f"{file.name} is stale: run scripts/reference", file=sys.stderr)
+    return 1
+
+
+def render() -> str:
+    """The text of docs/tools.md."""
+    parts = [INTRODUCTION, *(section(tool) for tool in CATALOGUE)]
+    with tempfile.TemporaryDirectory() as project, server(project) as ask:
+        prepare(ask)
+        parts += [
+            "## Mistakes, and what comes back\n\nThere are three tasks: T-0001 in INIT, T-0002 in"
+            " PLAN, which depends on it, and T-0003 in VERIFY.\n",
+            *(mistake(ask, *one) for one in MISTAKES),
+        ]
+    return "\n".join(parts)
+
+
+# What is declared.
+
+
+def section(tool: Tool) -> str:
+    modes = ", ".join(mode for mode, granted in MODE_GRANTS.items() if tool.capability in granted)
+    change = "changes state" if tool.lane == "write" else "only reads"
+    lines = [
+        f"## {tool.name}\n",
+        f"**{tool.title}.** {tool.description}\n",
+        f"It {change}. Modes: {modes}.\n",
+        *arguments_table(tool.input),
+        *refusals_table(REFUSALS.get(tool.name, ())),
+    ]
+    return "\n".join(lines)
+
+
+def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
+    properties = schema.input_schema(struct)["properties"]
+    if not properties:
+        return ["No arguments.\n"]
+    aliases = {name: alias for alias, name in getattr(struct, "ALIASES", {}).items()}
+    rows = ["| argument | type | limits | default | description |", "|---|---|---|---|---|"]
+    for field in msgspec.structs.fields(struct):
+        shape = properties[field.encode_name]
+        rule = text.rule_of(field.type)
+        cells = (
+            f"`{field.encode_name}`",
+            kind(shape),
+            "; ".join([*limits(shape), *([rule.allowed] if rule else [])]),
+            default(shape, required=field.required),
+            described(shape, aliases.get(field.encode_name)),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return [*rows, ""]
+
+
+def kind(shape: JSON) -> str:
+    """A schema's type in words."""
+    if "anyOf" in shape:
+        return " or ".join(kind(option) for option in shape["anyOf"])
+    if "enum" in shape:
+        return " · ".join(f"`{value}`" for value in shape["enum"])
+    if shape["type"] == "array":
+        return f"array of {kind(shape['items'])}"
+    return str(shape["type"])
+
+
+def limits(shape: JSON) -> Iterator[str]:
+    """A schema's bounds in words."""
+    for option in shape.get("anyOf", ()):
+        yield from limits(option)
+    for low, high, unit in (
+        ("minLength", "maxLength", " characters"),
+        ("minimum", "maximum", ""),
+        ("minItems", "maxItems", " items"),
+    ):
+        if low in shape and high in shape:
+            yield f"{shape[low]} to {shape[high]}{unit}"
+        elif low in shape:
+            yield f"at least {shape[low]}{unit}"
+        elif high in shape:
+            yield f"at most {shape[high]}{unit}"
+    if "examples" in shape:
+        yield f"such as `{shape['examples'][0]}`"
+    if "items" in shape:
+        yield from (f"each {limit}" for limit in limits(shape["items"]))
+
+
+def default(shape: JSON, *, required: bool) -> str:
+    if required:
+        return "required"
+    return f"`{json.dumps(shape['default'])}`" if "default" in shape else "left as it is"
+
+
+def described(shape: JSON, alias: str | None) -> str:
+    words = str(shape.get("description", ""))
+    return f"{words} (also `{alias}`)" if alias else words
+
+
+def refusals_table(codes: tuple[str, ...]) -> list[str]:
+    if not codes:
+        return []
+    return [
+        "| refusal | why |",
+        "|---|---|",
+        *(f"| `{code}` | {CODES[code]} |" for code in codes),
+        "",
+    ]
+
+
+# What a server answers.
+
+
+@contextmanager
+def server(project: str) -> Iterator[Ask]:
+    """A real server; calling it calls a tool and gives the CallToolResult."""
+    ours = ("COLIBRI_", "AMS_", "CLAUDE_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "colibri", "serve", "--project", project],
+        env={**kept, "COLIBRI_MODE": "TEST", "COLIBRI_LOG_LEVEL": "error"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    outgoing, incoming = process.stdin, process.stdout
+
+    def ask(tool: str, **arguments: Any) -> JSON:
+        params = {"name": tool, "arguments": arguments}
+        line = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        outgoing.write(json.dumps(line).encode() + b"\n")
+        outgoing.flush()
+        result: JSON = json.loads(incoming.readline())["result"]
+        return result
+
+    try:
+        yield ask
+    finally:
+        process.communicate()
+
+
+def prepare(ask: Ask) -> None:
+    """The three tasks that the mistakes are made with."""
+    ask("task_create", title="Draw the plan")
+    ask("task_create", title="Build the house", depends_on=["T-0001"])
+    ask("task_create", title="Paint the door")
+    way = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
+    for id, states in (("T-0002", way[:3]), ("T-0003", way)):
+        for status in states:
+            ask("task_update", task_id=id, status=status)
+
+
+def mistake(ask: Ask, title: str, tool: str, arguments: JSON) -> str:
+    result = ask(tool, **arguments)
+    if not result["isError"]:
+        raise AssertionError(f"{title}: no mistake any more")
+    call, answer = (
+        json.dumps(value, indent=2, ensure_ascii=False)
+        for value in (arguments, result["structuredContent"])
+    )
+    return f"### {title}\n\n`{tool}` with\n\n```json\n{call}\n```\n\n```json\n{answer}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

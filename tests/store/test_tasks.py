@@ -1,0 +1,291 @@
+"""store/tasks.py: reading tasks, held against what a few lines of Python say they should show."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colibri.core.errors import Refused
+from colibri.store import tasks
+from tests.store.conftest import Writer
+from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, in_memory
+
+STATES = ("INIT", *TO_VERIFY, "DONE", "CANCELLED")
+
+
+@pytest.fixture
+def store(writer: Writer) -> Iterator[TaskStore]:
+    with writer() as opened:
+        yield TaskStore(opened.db)
+
+
+@pytest.mark.parametrize(
+    ("number", "id"), [(1, "T-0001"), (42, "T-0042"), (9999, "T-9999"), (10000, "T-10000")]
+)
+def test_an_id_has_four_digits_and_a_fifth_after_9999(number: int, id: str) -> None:
+    """Design §7."""
+    assert tasks.task_id(number) == id
+
+
+def test_an_unknown_id_is_refused_with_the_way_to_find_the_known_ones(store: TaskStore) -> None:
+    """Design §7: ERR_NOT_FOUND."""
+    store.create()
+    with pytest.raises(Refused, match="task_list") as caught:
+        tasks.get(store.db, "T-0002")
+    assert (caught.value.code, caught.value.fields) == ("ERR_NOT_FOUND", {"task_id": "T-0002"})
+
+
+def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: TaskStore) -> None:
+    """Design §7: next_states, needs."""
+    store.create()
+    store.create(depends_on=["T-0001"])
+    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == {}
+    plan = store.move("T-0002", "GATHER", "ANALYZE", "PLAN")
+    blocked = {"APPLY": ["dependencies that are DONE or CANCELLED: T-0001 (INIT)"]}
+    assert tasks.needs(store.db, plan) == blocked
+    assert tasks.blockers(store.db, plan.number) == ["T-0001 (INIT)"]
+    store.update("T-0001", status="CANCELLED")
+    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == {}
+    assert tasks.blockers(store.db, plan.number) == []
+    verify = store.move("T-0002", "APPLY", "VERIFY")
+    lacking = {"DONE": ["a thought about this attempt: thought_record with task_id T-0002"]}
+    assert tasks.needs(store.db, verify) == lacking
+    store.think("T-0002")
+    assert tasks.needs(store.db, verify) == {}
+    assert tasks.next_states(verify) == ("DONE", "GATHER", "CANCELLED")
+
+
+def test_a_sentence_that_leaves_blockers_out_says_how_many(store: TaskStore) -> None:
+    """store/tasks.py: only the beginning is named."""
+    ids = [store.create().task_id for _ in range(21)]
+    store.create(depends_on=ids)
+    plan = store.move("T-0022", "GATHER", "ANALYZE", "PLAN")
+    (need,) = tasks.needs(store.db, plan)["APPLY"]
+    assert need.endswith("T-0020 (INIT) and 1 more")
+    assert len(tasks.blockers(store.db, plan.number)) == 21
+
+
+# The queue.
+
+
+def test_the_queue_is_sorted_by_priority_then_progress_then_age(store: TaskStore) -> None:
+    """Design §7: by priority, then furthest along, then oldest."""
+    wanted = list(product(("low", "medium", "high", "critical"), ("INIT", *TO_VERIFY)))
+    rows: list[tuple[int, int, str]] = []
+    for priority, state in wanted * 2:
+        id = store.create(priority=priority).task_id
+        for status in ("INIT", *TO_VERIFY)[1 : ("INIT", *TO_VERIFY).index(state) + 1]:
+            store.update(id, status=status)
+        urgency = ("critical", "high", "medium", "low").index(priority)
+        rows.append((urgency, -STATES.index(state), id))
+    expected = [id for *_, id in sorted(rows)]
+    assert store.ready(limit=100) == (expected, 48)
+    assert store.ready(limit=5) == (expected[:5], 48)
+
+
+def test_the_queue_leaves_out_what_has_ended_or_waits(store: TaskStore) -> None:
+    """Design §7: non-terminal, not blocked."""
+    store.create(project="p", assignee="ada")
+    store.create(project="p", depends_on=["T-0001"])
+    store.create(project="q", assignee="ada")
+    store.create()
+    store.update("T-0004", status="CANCELLED")
+    assert store.ready() == (["T-0001", "T-0003"], 2)
+    assert store.ready(project="p") == (["T-0001"], 1)
+    assert store.ready(assignee="ada") == (["T-0001", "T-0003"], 2)
+    assert store.ready(project="q", assignee="ada") == (["T-0003"], 1)
+    assert store.ready(project="nobody's") == ([], 0)
+
+
+# Lists.
+
+
+def test_pages_are_the_slices_of_the_whole_list(store: TaskStore) -> None:
+    """Design §7: limit and offset; total_count is of all matches."""
+    for number in range(23):
+        store.create(f"task {number}", project="p" if number % 3 else "q")
+    lists: list[tuple[JSON, str | None]] = [({}, None), ({"project": "p"}, None)]
+    for wanted, search in [*lists, ({"project": "p"}, "ask 1")]:
+        everything, total = store.find(search, **wanted)
+        assert total == len(everything) > 0
+        for limit, offset in product((1, 4, 23), (0, 1, 5, 22, 23, 2**53 - 1)):
+            page = everything[offset : offset + limit]
+            assert store.find(search, limit=limit, offset=offset, **wanted) == (page, total)
+
+
+@pytest.mark.parametrize("search", [None, "", "  \t"])
+def test_no_word_finds_everything(store: TaskStore, search: str | None) -> None:
+    """Design §7: every word occurs; of none, every one does."""
+    store.create()
+    store.create()
+    assert store.find(search) == (["T-0001", "T-0002"], 2)
+
+
+@pytest.mark.parametrize(
+    ("title", "description", "search", "is_found"),
+    [
+        ("Straße kehren", None, "STRASSE", True),
+        ("STRASSE KEHREN", None, "straße", True),
+        ("ΣΊΣΥΦΟΣ", None, "σίσυφος", True),
+        ("İstanbul", None, "İSTANBUL", True),
+        ("Ünïcode", None, "üNÏC", True),
+        ("Unicode", None, "üNÏC", False),
+        ("mend the door", None, "end oor", True),
+        ("mend", "the door", "door mend", True),
+        ("mend", "the door", "dthe", False),
+        ("mend the door", None, "window mend", False),
+        ("a b", None, "a b", True),
+        ("ab", None, "a b", True),
+        ("go", None, "g", True),
+        ("go", None, "x", False),
+        ('say "no" now', None, '"no"', True),
+        ("say no now", None, '"no"', False),
+        ("it's", None, "it's", True),
+        ("100 %", None, "%", True),
+        ("100", None, "%", False),
+        ("a*b", None, "a*b", True),
+        ("axxb", None, "a*b", False),
+        ("x NOT y", None, "not y", True),
+        ("one two", None, "one AND two", False),
+        ("title: x", None, "title:", True),
+        ("🦜yz", None, "🦜yz", True),
+        ("abc", None, "ab\0c", False),
+        ("abc", None, "b\0", False),
+        ("ab\ufffd", None, "ab\uffff", False),
+        ("ab\uffff", None, "ab\uffff", True),
+        ("one\u00a0two", None, "one\u3000two", True),
+    ],
+)
+def test_a_task_is_found_when_every_word_occurs_in_its_text(
+    store: TaskStore, title: str, description: str | None, search: str, is_found: bool
+) -> None:
+    """Design §7: every word occurs, ignoring case, as a substring of title or description."""
+    store.create(title, description=description)
+    assert store.find(search) == ((["T-0001"], 1) if is_found else ([], 0))
+
+
+def test_search_follows_a_changed_text(store: TaskStore) -> None:
+    """Design §7: it looks at what title and description are now."""
+    store.create("door", description="front")
+    store.update("T-0001", title="window")
+    assert store.find("door") == ([], 0)
+    assert store.find("window front") == (["T-0001"], 1)
+
+
+LETTERS = st.sampled_from(
+    "aAbBsSßẞiIİıσςΣſKéÉﬁ𝒳🦜"  # noqa: RUF001 - letters that fold in odd ways
+    "\"'*%_-:()^+ \n\t\u00a0\ufffd\ufffe\uffff"
+)
+TEXT = st.text(LETTERS, max_size=12)
+SOME_FIELD = st.sampled_from((None, "p", "q", "P"))
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[list[JSON], str, JSON]:
+    """Tasks, a search made mostly of pieces of their texts, and a filter."""
+    made = draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "title": TEXT,
+                    "description": st.none() | TEXT,
+                    "project": SOME_FIELD,
+                    "assignee": SOME_FIELD,
+                    "status": st.sampled_from(("INIT", "GATHER", "CANCELLED")),
+                }
+            ),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    words = [draw(_word(made)) for _ in range(draw(st.integers(1, 3)))]
+    names = draw(st.sets(st.sampled_from(("project", "assignee", "status"))))
+    wanted = {name: value for name in sorted(names) if (value := made[0][name]) is not None}
+    return made, draw(st.sampled_from((" ", "\n", "\u3000"))).join(words), wanted
+
+
+@st.composite
+def _word(draw: st.DrawFn, made: list[JSON]) -> str:
+    task = draw(st.sampled_from(made))
+    text: str = draw(st.sampled_from((task["title"], task["description"] or "", draw(TEXT))))
+    start = draw(st.integers(0, len(text)))
+    piece = text[start : start + draw(st.integers(1, 6))]
+    return draw(st.sampled_from((piece, piece.upper(), piece.lower(), piece.swapcase())))
+
+
+def is_match(task: JSON, search: str, wanted: JSON) -> bool:
+    """The definition."""
+    texts = (task["title"].casefold(), (task["description"] or "").casefold())
+    words = search.casefold().split()
+    return all(any(word in text for text in texts) for word in words) and all(
+        task[name] == value for name, value in wanted.items()
+    )
+
+
+@settings(deadline=None)
+@given(searches())
+def test_search_and_filters_together_find_what_their_definition_finds(
+    case: tuple[list[JSON], str, JSON],
+) -> None:
+    """Design §7: search, status, project and assignee, all at once."""
+    made, search, wanted = case
+    store = in_memory()
+    for number, fields in enumerate(made, start=1):
+        store.create(**{name: value for name, value in fields.items() if name != "status"})
+        if fields["status"] != "INIT":
+            store.update(f"T-{number:04d}", status=fields["status"])
+    expected = [
+        f"T-{number:04d}"
+        for number, fields in enumerate(made, start=1)
+        if is_match(fields, search, wanted)
+    ]
+    assert store.find(search, **wanted) == (expected, len(expected))
+    assert store.find(search, limit=1, offset=1, **wanted) == (expected[1:2], len(expected))
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.one_of(
+            st.fixed_dictionaries({"project": SOME_FIELD, "assignee": SOME_FIELD}),
+            st.fixed_dictionaries({"status": st.sampled_from(STATES)}),
+            st.fixed_dictionaries(
+                {"depends_on": st.lists(st.sampled_from(["T-0001", "T-0003"]), max_size=2)}
+            ),
+        ),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None)
+@given(CHANGES)
+def test_every_total_is_the_number_of_rows_that_match_after_any_changes(
+    changes: list[tuple[int, JSON]],
+) -> None:
+    """Design §7: total_count is of all matches."""
+    store = in_memory()
+    for number in range(6):
+        store.create(project=("p", None)[number % 2], assignee=("q", "p", None)[number % 3])
+    for number, fields in changes:
+        try:
+            store.update(f"T-{number + 1:04d}", **fields)
+        except Refused:
+            continue
+    for project, assignee, status in product((None, "p", "P"), (None, "q", "p"), (None, *STATES)):
+        given = {"project": project, "assignee": assignee, "status": status}
+        wanted: JSON = {name: value for name, value in given.items() if value is not None}
+        found, total = store.find(limit=1, **wanted)
+        assert total == count(store, wanted)
+        assert len(found) == min(1, total)
+        if status is None:
+            assert store.ready(**wanted)[1] == count(store, wanted, "is_ready")
+
+
+def count(store: TaskStore, wanted: JSON, also: str = "true") -> int:
+    """Row by row, without a total."""
+    clause = "".join(f" AND {name} IS ?" for name in wanted)
+    rows = store.db.execute(f"SELECT 1 FROM tasks WHERE {also}{clause}", tuple(wanted.values()))
+    return len(list(rows))

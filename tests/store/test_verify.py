@@ -1,0 +1,288 @@
+"""store/verify.py: the log, the rules and the rows, held against each other in a real file."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from apsw import Connection
+
+from colibri.core import ledger as record
+from colibri.store import ledger
+from tests.store.conftest import LOG, Writer
+from tests.support.taskstore import JSON, TaskStore, last_of, records, story
+
+Tamper = Callable[[Connection], None]
+
+
+@pytest.fixture
+def store(writer: Writer) -> Iterator[TaskStore]:
+    """Three tasks: one DONE, one that depends on it and on the third, which is open."""
+    with writer() as opened:
+        yield story(opened.db)
+
+
+@pytest.fixture
+def intruder(store: TaskStore) -> Connection:
+    """The store's connection without any respect: no triggers, no foreign keys, no checks."""
+    for (name,) in list(store.db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")):
+        store.db.execute(f"DROP TRIGGER {name}")
+    store.db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+    return store.db
+
+
+def test_what_the_store_wrote_is_valid(store: TaskStore) -> None:
+    """Design §8: verification replays the records and compares the result with the table."""
+    report = store.verify()
+    assert (report.valid, report.breaks, report.broken_count) == (True, (), 0)
+    assert report.record_count == len(store.kept()["SELECT seq, leaf, kind, task FROM ledger"])
+    assert report.not_checked == (
+        "no head from outside: a cut-off tail or a log written anew cannot be seen",
+    )
+
+
+def test_an_empty_database_is_valid(writer: Writer) -> None:
+    """Nothing was promised yet."""
+    with writer() as opened:
+        report = TaskStore(opened.db).verify()
+    assert (report.valid, report.head) == (True, None)
+
+
+ROW = "its records say otherwise"
+SEARCH = "search does not know it by its text"
+TOTALS = "the totals in task_counts are not those of the rows"
+
+TAMPERINGS: dict[str, tuple[str, list[str]]] = {
+    **{
+        f"tasks.{column}": (
+            f"UPDATE tasks SET {column} = {value} WHERE number = {number}",
+            [f"T-000{number}: {ROW}: {column}"],
+        )
+        for column, value, number in (
+            ("title", "'uno'", 1),
+            ("title", "CAST(x'ff41' AS TEXT)", 1),
+            ("description", "NULL", 1),
+            ("priority", "'critical'", 2),
+            ("attempt", "2", 1),
+            ("version", "version + 1", 3),
+            ("created_at", "'2020'", 1),
+            ("updated_at", "'2030'", 2),
+            ("attempt_seq", "1", 2),
+        )
+    },
+    **{
+        f"tasks.{column}, which is counted": (
+            f"UPDATE tasks SET {column} = {value} WHERE number = {number}",
+            [f"T-000{number}: {ROW}: {column}", TOTALS],
+        )
+        for column, value, number in (
+            ("status", "'GATHER'", 1),
+            ("project", "NULL", 1),
+            ("assignee", "'eve'", 2),
+            ("open_dependencies", "0", 3),
+        )
+    },
+    "tasks.task_id": (
+        "UPDATE tasks SET task_id = 'T-0009' WHERE number = 2",
+        ["T-0002: another id stands in its row", "T-0002: its row is missing"],
+    ),
+    "tasks, a row less": (
+        "DELETE FROM tasks WHERE number = 2",
+        ["T-0002: its row is missing", "T-0002: search knows it, but it has no row", TOTALS],
+    ),
+    "tasks, a row more": (
+        "INSERT INTO tasks (number, task_id, title, priority, status, attempt, version,"
+        " created_at, updated_at, attempt_seq, open_dependencies)"
+        " VALUES (4, 'T-0004', 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)",
+        ["T-0004: no record created it", TOTALS],
+    ),
+    "task_dependencies, a row less": (
+        "DELETE FROM task_dependencies WHERE depends_on = 1",
+        [f"T-0003: {ROW}: depends_on"],
+    ),
+    "task_dependencies, a row more": (
+        "INSERT INTO task_dependencies VALUES (2, 0, 1)",
+        [f"T-0002: {ROW}: depends_on"],
+    ),
+    "task_dependencies, another order": (
+        "UPDATE task_dependencies SET position = 7 WHERE depends_on = 1",
+        [f"T-0003: {ROW}: depends_on"],
+    ),
+    "task_dependencies, on no task": (
+        "UPDATE task_dependencies SET depends_on = 8 WHERE depends_on = 1",
+        [f"T-0003: {ROW}: depends_on"],
+    ),
+    "task_dependencies, of no task": (
+        "INSERT INTO task_dependencies VALUES (8, 0, 1)",
+        ["T-0008: it has dependencies, but no row"],
+    ),
+    "task_counts, a total": ("UPDATE task_counts SET n = n + 1 WHERE status = 'DONE'", [TOTALS]),
+    "task_counts, a row less": ("DELETE FROM task_counts WHERE status = 'DONE'", [TOTALS]),
+    "task_counts, a row more": (
+        "INSERT INTO task_counts VALUES ('p', '', 'INIT', 1, 5)",
+        [TOTALS],
+    ),
+    "task_counts, no text": (
+        "UPDATE task_counts SET project = CAST(x'ff' AS TEXT) WHERE status = 'DONE'",
+        [TOTALS],
+    ),
+    "task_search, another text": (
+        "UPDATE task_search SET text = 'ONE' WHERE rowid = 1",
+        [f"T-0001: {SEARCH}"],
+    ),
+    "task_search, no text": (
+        "UPDATE task_search SET text = CAST(x'ff' AS TEXT) WHERE rowid = 1",
+        [f"T-0001: {SEARCH}"],
+    ),
+    "task_search, a row less": (
+        "DELETE FROM task_search WHERE rowid = 3",
+        [f"T-0003: {SEARCH}"],
+    ),
+    "task_search, a row more": (
+        "INSERT INTO task_search (rowid, text) VALUES (8, 'ghost')",
+        ["T-0008: search knows it, but it has no row"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERINGS)
+def test_a_row_that_was_tampered_with_is_an_altered_task_by_its_name(
+    store: TaskStore, intruder: Connection, what: str
+) -> None:
+    """Design §8: the tables are a projection; verification compares them with the records."""
+    sql, expected = TAMPERINGS[what]
+    intruder.execute(sql)
+    assert store.breaks() == [(0, "altered task", detail) for detail in expected]
+    report = store.verify()
+    assert (report.valid, report.broken_count) == (False, len(expected))
+
+
+def test_a_row_is_compared_with_the_records_written_after_the_part_that_is_checked(
+    store: TaskStore,
+) -> None:
+    """Design §9: a check up to a seq still finds rows that are newer honest, and false ones not."""
+    for upto in range(store.verify().record_count + 1):
+        assert store.breaks(upto=upto) == []
+    store.db.execute("UPDATE tasks SET title = 'uno' WHERE number = 1")
+    assert store.breaks(upto=3) == [(0, "altered task", f"T-0001: {ROW}: title")]
+
+
+def test_a_broken_rule_after_the_part_that_is_checked_is_left_to_the_next_check(
+    store: TaskStore,
+) -> None:
+    """store/ledger.py: what breaks the rules there is for the next verification to tell."""
+    before = store.verify().record_count
+    payload = {"task_id": "T-0002", "version": 2, "attempt": 1, "set": {"status": ["INIT", "PLAN"]}}
+    store.forge("task", payload, task="T-0002")
+    columns = "status = 'PLAN', version = 2, updated_at = (SELECT max(at) FROM ledger)"
+    store.db.execute(f"UPDATE tasks SET {columns} WHERE number = 2")
+    assert store.breaks(upto=before) == []
+    found = (before + 1, "illegal move", "T-0002: INIT to PLAN")
+    assert store.breaks() == [found]
+
+
+def test_after_a_missing_record_the_rows_are_said_to_be_unchecked(
+    store: TaskStore, intruder: Connection
+) -> None:
+    """core/replay.py: where it is not known whose records are lost, no task is judged."""
+    seq = last_of(store, "T-0003", "task")
+    intruder.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+    intruder.execute("DELETE FROM ledger WHERE seq = ?", (seq,))
+    intruder.execute("UPDATE tasks SET title = 'uno'")
+    report = store.verify()
+    assert [(found.seq, found.what) for found in report.breaks] == [(seq, "missing record")]
+    assert report.not_checked[-1].startswith("the rows of tasks: records are missing")
+
+
+@pytest.mark.parametrize("kind", ["task", "task.text"])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_task_with_an_unreadable_record_is_unchecked_and_the_others_are_not(
+    store: TaskStore, intruder: Connection, kind: str, gone: bool
+) -> None:
+    """core/replay.py: a task of which a record is lost is not judged any further."""
+    seq = last_of(store, "T-0001", kind)
+    spoil = "DELETE FROM payloads" if gone else "UPDATE payloads SET body = x'7b7d'"
+    intruder.execute(f"{spoil} WHERE seq = ?", (seq,))
+    what = "missing payload" if gone else "altered payload"
+    report = store.verify()
+    assert [(found.seq, found.what) for found in report.breaks] == [(seq, what)]
+    assert report.not_checked[-1] == "the task T-0001: a record of it cannot be read"
+    intruder.execute("UPDATE tasks SET priority = 'low'")
+    told = [detail for _, what, detail in store.breaks() if what == "altered task"]
+    assert told == [f"T-0002: {ROW}: priority", f"T-0003: {ROW}: priority"]
+
+
+@pytest.mark.parametrize("kind", ["call.enter", "thought"])
+def test_a_spoilt_payload_that_is_no_change_of_a_task_hides_nothing_about_it(
+    store: TaskStore, intruder: Connection, kind: str
+) -> None:
+    """core/replay.py: that a thought was recorded is evidence, whatever has become of its text."""
+    if kind == "call.enter":
+        enter: JSON = {"server": "-", "tool": "x", "arguments": {}, "size": None, "sha256": None}
+        store.forge(kind, enter, task="T-0001")
+    seq = last_of(store, "T-0001", kind)
+    intruder.execute("UPDATE payloads SET body = x'7b7d' WHERE seq = ?", (seq,))
+    assert store.breaks() == [(seq, "altered payload", store.breaks()[0][2])]
+    intruder.execute("UPDATE tasks SET title = 'x' WHERE number = 1")
+    assert [what for _, what, _ in store.breaks()] == ["altered payload", "altered task"]
+
+
+def forge_empty(store: TaskStore, id: str) -> int:
+    """A task record that is sound in itself and says nothing."""
+    newest = ledger.head(store.db)
+    assert newest is not None
+    seq, nonce, body = newest.seq + 1, bytes(32), b"{}"
+    parts: JSON = {"log": LOG, "seq": seq, "at": "-", "kind": "task", "call": "-"}
+    parts |= {"session": None, "task": id, "agent": None, "prev": newest.leaf}
+    header = record.header(payload=record.commitment(nonce, body), **parts)
+    row = (seq, header, record.leaf(header), newest.leaf, "-", "task", "-", None, id, None)
+    store.db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    store.db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (seq, nonce, body))
+    return seq
+
+
+def forge_unreadable(store: TaskStore, id: str) -> int:
+    payload = {"task_id": id, "version": 2, "attempt": 1, "set": 3}
+    return store.forge("task", payload, task=id).seq
+
+
+@pytest.mark.parametrize(
+    ("forge", "what"), [(forge_empty, "bad pair"), (forge_unreadable, "bad task record")]
+)
+def test_a_record_that_is_none_of_its_kind_makes_its_task_unchecked(
+    store: TaskStore, forge: Callable[[TaskStore, str], int], what: str
+) -> None:
+    """core/replay.py: not judged any further, so that no honest record is blamed for it."""
+    seq = forge(store, "T-0002")
+    store.move("T-0002", "GATHER", "ANALYZE")
+    assert [(at, found) for at, found, _ in store.breaks()] == [(seq, what)]
+    assert "the task T-0002: a record of it cannot be read" in store.verify().not_checked
+
+
+def test_an_unreadable_record_after_the_part_that_is_checked_makes_its_task_unchecked(
+    store: TaskStore, intruder: Connection
+) -> None:
+    """store/ledger.py: shown without being checked, and so perhaps not to be read at all."""
+    intruder.execute(
+        "UPDATE payloads SET body = x'ff' WHERE seq = ?", (last_of(store, "T-0003", "task"),)
+    )
+    report = store.verify(upto=4)
+    assert report.valid
+    assert report.not_checked[-1] == "the task T-0003: a record of it cannot be read"
+
+
+def test_no_more_than_a_hundred_breaks_are_listed_and_all_are_counted(store: TaskStore) -> None:
+    """Design §7: breaks (first 100)."""
+    for _ in range(120):
+        store.create()
+    store.db.execute("UPDATE tasks SET title = 'x'")
+    report = store.verify()
+    assert (len(report.breaks), report.broken_count) == (100, 123)
+
+
+def test_the_records_that_a_check_reads_are_those_the_store_wrote(store: TaskStore) -> None:
+    """The negative control: this log breaks a rule as soon as one record says another thing."""
+    assert [payload["version"] for _, payload in records(store.db, "T-0001")][-1] == 7
+    store.move("T-0003", "ANALYZE")
+    forged = {"task_id": "T-0003", "version": 4, "attempt": 1}
+    store.forge("task", {**forged, "set": {"status": ["ANALYZE", "VERIFY"]}}, task="T-0003")
+    found = {what for _, what, _ in store.breaks()}
+    assert found == {"illegal move", "blocked move", "altered task"}

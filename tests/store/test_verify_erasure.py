@@ -1,0 +1,63 @@
+"""store/verify.py on erased texts: the payload gone, an erasure record, [erased] in the row."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.store.conftest import Writer
+from tests.support.taskstore import TaskStore, last_of, story
+
+
+@pytest.fixture
+def store(writer: Writer) -> Iterator[TaskStore]:
+    with writer() as opened:
+        yield story(opened.db)
+
+
+def erase(store: TaskStore, *seqs: int) -> None:
+    for seq in seqs:
+        store.db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+    store.forge("erasure", {"seqs": list(seqs), "reason": "asked"}, task=None)
+
+
+def blank(store: TaskStore, number: int) -> None:
+    columns = "title = '[erased]', description = '[erased]'"
+    store.db.execute(f"UPDATE tasks SET {columns} WHERE number = ?", (number,))
+    text = "UPDATE task_search SET text = '[erased]\n[erased]' WHERE rowid = ?"
+    store.db.execute(text, (number,))
+
+
+def test_an_erased_thought_is_still_evidence(store: TaskStore) -> None:
+    """Design §9: an erasure takes the text away; the record stays."""
+    erase(store, last_of(store, "T-0001", "thought"))
+    assert store.breaks() == []
+
+
+@pytest.mark.parametrize(("id", "number"), [("T-0001", 1), ("T-0003", 3)])
+@pytest.mark.parametrize("upto", [None, 2])
+def test_an_erased_text_leaves_its_task_as_sound_as_before(
+    store: TaskStore, id: str, number: int, upto: int | None
+) -> None:
+    """Design §9: replaces the text in the projections by `[erased]`."""
+    erase(store, last_of(store, id, "task.text"))
+    assert store.breaks(upto=upto) == [(0, "altered task", store.breaks(upto=upto)[0][2])]
+    blank(store, number)
+    assert store.breaks(upto=upto) == []
+    store.update("T-0003", title="tres", assignee="ada")
+    assert store.breaks(upto=upto) == []
+
+
+def test_an_erasure_cannot_take_a_move_away(store: TaskStore) -> None:
+    """Design §9: payloads of thought, task.text, session.open and call.enter only."""
+    seq = last_of(store, "T-0001", "task")
+    erase(store, seq)
+    assert [(at, what) for at, what, _ in store.breaks()] == [(seq, "missing payload")]
+    assert "the task T-0001: a record of it cannot be read" in store.verify().not_checked
+
+
+def test_a_change_after_the_end_stays_visible_when_its_text_is_erased(store: TaskStore) -> None:
+    """Design §8: a terminal task refuses every change."""
+    text = {"task_id": "T-0001", "version": 8, "set": {"title": ["one", "uno"]}}
+    seq = store.forge("task.text", text, task="T-0001").seq
+    erase(store, seq)
+    assert store.breaks()[0][:2] == (seq, "illegal move")

@@ -1,0 +1,79 @@
+"""docs/tools.md is what the tools declare and what a real server answers."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colibri.tools.catalogue import CATALOGUE
+from tests.support.client import TESTS, environment
+
+ROOT = TESTS.parent
+REFERENCE = ROOT / "docs" / "tools.md"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "reference.py"), *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    return REFERENCE.read_text(encoding="utf-8")
+
+
+def test_the_reference_is_current() -> None:
+    """Style §4: generated documents are rebuilt by a script and diffed in the tests."""
+    done = run("--check")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stale_reference_fails_the_check_and_is_mended_without_it(
+    tmp_path: Path, reference: str
+) -> None:
+    """scripts/reference --check changes nothing; without --check the file is written."""
+    file = tmp_path / "tools.md"
+    stale = reference.replace("ERR_CYCLE", "ERR_CIRCLE")
+    file.write_text(stale, encoding="utf-8")
+    done = run("--check", str(file))
+    assert (done.returncode, done.stderr) == (1, "tools.md is stale: run scripts/reference\n")
+    assert file.read_text(encoding="utf-8") == stale
+    assert run(str(file)).returncode == 0
+    assert file.read_text(encoding="utf-8") == reference
+
+
+def test_every_tool_has_its_section_with_every_argument(reference: str) -> None:
+    """Design §7: the tools, in the order of the catalogue."""
+    sections = re.findall(r"^## (\w+)$", reference, re.MULTILINE)
+    assert sections == [tool.name for tool in CATALOGUE]
+    for tool in CATALOGUE:
+        text = reference.partition(f"## {tool.name}\n")[2].partition("\n## ")[0]
+        assert tool.title in text
+        assert tool.description in text
+        listed = re.findall(r"^\| `(\w+)` \| .* \| .* \| .* \| .* \|$", text, re.MULTILINE)
+        assert listed == list(tool.input.__struct_fields__)
+
+
+def test_the_refusals_that_are_listed_are_those_that_the_store_can_raise(reference: str) -> None:
+    """Design §7: the column of refusals."""
+    source = (ROOT / "src" / "colibri" / "store").glob("task*.py")
+    raised = {code for file in source for code in _codes(file.read_text(encoding="utf-8"))}
+    listed = re.findall(r"^\| `(ERR_\w+)` \|", reference, re.MULTILINE)
+    assert set(listed) == raised
+
+
+def _codes(text: str) -> list[str]:
+    return re.findall(r'"(ERR_\w+)"', text)
+
+
+def test_it_says_nothing_about_when_or_where_it_was_made(reference: str) -> None:
+    """Deterministic: no times, no paths, no hashes."""
+    assert not re.search(r"\d\d:\d\d|20\d\d-\d\d|/tmp|[0-9a-f]{32}", reference)
