@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from colibri.core import ledger
 from colibri.core.canonical import MAX_INTEGER, encode
-from colibri.core.ledger import Break, Checker, Entry, Head, OpenCall, Report, Row
+from colibri.core.chain import Break, Checker, OpenCall, Report, Row
+from colibri.core.ledger import Entry, Head
 
 LOG = "colibri/" + "0123456789abcdef" * 2
 AT = "2026-01-01T00:00:00.000000Z"

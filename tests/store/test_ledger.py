@@ -7,8 +7,9 @@ import apsw
 import pytest
 
 from colibri.core import ledger as record
+from colibri.core.chain import Report
 from colibri.core.errors import Damaged
-from colibri.core.ledger import Entry, Head, Report
+from colibri.core.ledger import Entry, Head
 from colibri.store import db as database
 from colibri.store import ledger
 from colibri.store.ledger import Chain

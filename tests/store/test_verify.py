@@ -189,7 +189,7 @@ def test_after_a_missing_record_the_rows_are_said_to_be_unchecked(
     intruder.execute("UPDATE tasks SET title = 'uno'")
     report = store.verify()
     assert [(found.seq, found.what) for found in report.breaks] == [(seq, "missing record")]
-    assert report.not_checked[-1].startswith("the rows of tasks: records are missing")
+    assert report.not_checked[-1].startswith("the rows of tasks and sessions: records are missing")
 
 
 @pytest.mark.parametrize("kind", ["task", "task.text"])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from apsw import Connection
 
-from colibri.core.ledger import Report
+from colibri.core.chain import Report
 from colibri.store import db as store
 from colibri.store import ledger
 from tests.support.client import JSON, PATIENCE, Server

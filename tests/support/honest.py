@@ -18,6 +18,8 @@ class Line(NamedTuple):
     payload: JSON
     call: str
     at: str
+    leaf: bytes = b""
+    session: str | None = None
 
 
 class Book:

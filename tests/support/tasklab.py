@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from apsw import Connection
 from msgspec import Struct
 
 from colibri.config import load
@@ -16,7 +15,7 @@ from colibri.core.modes import Capability
 from colibri.server.boot import register_catalogue
 from colibri.server.context import add_tool, create_server
 from colibri.server.transport import Stream, claim_stdout
-from colibri.store import tasks
+from colibri.store import sessions, tasks, trail
 from colibri.tools.text import TaskId
 from colibri.tools.tool import Tool, Work
 from tests.support.client import JSON, Server
@@ -109,14 +108,12 @@ class Thought(Struct):
 def think(work: Work, args: Think) -> Thought:
     """Append a thought about a task, as thought_record does in a session."""
     tasks.get(work.db, args.task_id)
-    thought: JSON = {"index": 0, "type": "plan", "content": "so", "prev": ZEROS}
-    thought["thought_id"] = f"R-{_next_seq(work.db)}"
-    return Thought(work.record("thought", thought, task=args.task_id).seq)
-
-
-def _next_seq(db: Connection) -> int:
-    seq: int = db.execute("SELECT max(seq) + 1 FROM ledger").get
-    return seq
+    session = sessions.find(work.db, "lab") or sessions.start(
+        work.db, work.record, "lab", intent="so", task_id=args.task_id, now=work.now
+    )
+    seq, about = work.next_seq, args.task_id
+    trail.record(work.db, work.record, session, seq=seq, type="plan", content="so", task=about)
+    return Thought(seq)
 
 
 THINK = Tool(

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from apsw import Connection
 
+from colibri.core.chain import Report
 from colibri.core.errors import Refused
-from colibri.core.ledger import Entry, Report
+from colibri.core.ledger import Entry
 from colibri.store import db as database
-from colibri.store import task_changes, tasks
+from colibri.store import sessions, task_changes, tasks, trail
+from colibri.store.append import Append
 from colibri.store.ledger import Chain, create_log, log_id
 from colibri.store.tasks import Filter, Task
 from colibri.store.verify import verify
@@ -17,7 +19,7 @@ from colibri.store.verify import verify
 T = TypeVar("T")
 JSON = dict[str, Any]
 LOG = "colibri/" + "0123456789abcdef" * 2
-ZEROS = "0" * 64
+SESSION = "S"
 TO_VERIFY = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
 NEW: JSON = {
     "description": None,
@@ -26,10 +28,6 @@ NEW: JSON = {
     "assignee": None,
     "depends_on": [],
 }
-
-
-class Append(Protocol):
-    def __call__(self, kind: str, payload: JSON, *, task: str | None) -> Entry: ...
 
 
 def no_pause() -> None:
@@ -71,9 +69,17 @@ class TaskStore:
             task = self.update(id, status=status)
         return task
 
-    def think(self, id: str) -> Entry:
-        thought = {"thought_id": "R-1", "index": 0, "type": "plan", "content": "-", "prev": ZEROS}
-        return self._call(lambda append, now: append("thought", thought, task=id))
+    def think(self, id: str) -> int:
+        """Record a thought about a task; its seq."""
+        return self._call(lambda append, now: self._think(append, id, now))
+
+    def _think(self, append: Append, id: str, now: str) -> int:
+        session = sessions.find(self.db, SESSION) or sessions.start(
+            self.db, append, SESSION, intent="-", task_id=None, now=now
+        )
+        seq: int = self.db.execute("SELECT max(seq) + 1 FROM ledger").get
+        trail.record(self.db, append, session, seq=seq, type="plan", content="-", task=id)
+        return seq
 
     def finish(self, id: str) -> Task:
         self.think(id)
@@ -112,8 +118,14 @@ class TaskStore:
         with database.transaction(self.db, durable=False):
             chain = Chain(self.db, log_id(self.db), lambda seq: seq.to_bytes(32))
 
-            def append(kind: str, payload: JSON, *, task: str | None) -> Entry:
-                return chain.append(kind, payload, at=now, call=call, task=task)
+            def append(
+                kind: str,
+                payload: JSON,
+                *,
+                session: str | None = None,
+                task: str | None = None,
+            ) -> Entry:
+                return chain.append(kind, payload, at=now, call=call, session=session, task=task)
 
             try:
                 return act(append, now)

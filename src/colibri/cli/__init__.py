@@ -1,55 +1,74 @@
-"""The commands for people. `serve` comes here only with options that need explaining or sorting
-out; see `colibri.__main__`."""
+"""The commands for people, one module each: HELP, DESCRIPTION, EPILOG, configure(), run().
+
+Words about what went wrong go to stderr, as `colibri: error: …` and perhaps `colibri: hint: …`.
+"""
 
 import argparse
+import os
+import sys
 
 from colibri import VERSION
-from colibri.server import main as serve_mcp
+from colibri.cli import export, serve
+from colibri.core.errors import ConfigError, Refused, ResourceError
 
-_DESCRIPTION = """\
+COMMANDS = {"serve": serve, "export": export}
+
+DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
 hash-chained ledger, in one SQLite file. An MCP client starts it; there is nothing to log in to.
-"""
-
-_SERVE = """\
-Serve MCP on stdin and stdout until the client closes the connection.
-
-The ledger is data/colibri.db in the project directory: --project, else CLAUDE_PROJECT_DIR, else the
-working directory. Messages go to stderr.
-Exit codes: 0 done, 1 fault, 73 configuration, 75 resource.
-"""
-
-_SERVE_ENVIRONMENT = """\
-environment:
-  COLIBRI_MODE                FULL (default), READONLY, TEST or MINIMAL
-  COLIBRI_DB_PATH             the database file (data/colibri.db)
-  COLIBRI_SKILLS_ROOT         the folder of skills (.agents/skills)
-  COLIBRI_LOG_LEVEL           error, warn, info (default) or debug
-  COLIBRI_STARTUP_TIMEOUT_MS  how long to wait for the transport and the lock file (30000)
-  COLIBRI_SEED                what TEST derives its ids from (0)
-  COLIBRI_HEALTH_INTERVAL_MS  time between two health checks (30000)
-  COLIBRI_HEALTH_MAX_RSS_MB, COLIBRI_HEALTH_MAX_LAG_MS, COLIBRI_HEALTH_MAX_QUEUE
-                              what counts as an overload (512, 5000, 768)
 """
 
 
 def main(arguments: list[str]) -> int:
     """Run a command; the exit code."""
-    parser = argparse.ArgumentParser(prog="colibri", description=_DESCRIPTION)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if "run" not in options:
+        parser.print_help()
+        return 0
+    try:
+        code: int = options.run(options)
+    except (ConfigError, ResourceError, Refused, OSError) as problem:
+        return _explain(problem)
+    except KeyboardInterrupt:
+        return _say("interrupted", "", 130)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="colibri", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"colibri {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve",
-        help="serve MCP on stdin and stdout",
-        description=_SERVE,
-        epilog=_SERVE_ENVIRONMENT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    serve.add_argument("--project", metavar="DIR", help="the project directory")
-    serve.set_defaults(serve=True)
-    options = parser.parse_args(arguments)
-    if "serve" in options:
-        return serve_mcp(options.project)
-    parser.print_help()
-    return 0
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=module.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.configure(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def _explain(problem: Exception) -> int:
+    """Say what went wrong and what to do; its exit code."""
+    if isinstance(problem, ConfigError):
+        return _say("; ".join(problem.problems), "", os.EX_CANTCREAT)
+    if isinstance(problem, ResourceError):
+        return _say(problem.message, problem.hint, os.EX_TEMPFAIL)
+    if isinstance(problem, Refused):
+        return _say(problem.message, "", 1)
+    if isinstance(problem, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains at its end
+        return 1
+    return _say(str(problem), "", os.EX_TEMPFAIL)
+
+
+def _say(error: str, hint: str, code: int) -> int:
+    print(f"colibri: error: {error}", file=sys.stderr)
+    if hint:
+        print(f"colibri: hint: {hint}", file=sys.stderr)
+    return code

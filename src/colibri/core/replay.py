@@ -12,8 +12,9 @@ Memory grows with the number of tasks, not of records.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from colibri.core.record import Record
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS, Status, is_retry
 
 FIELDS = ("status", "priority", "assignee", "project", "depends_on")
@@ -24,21 +25,6 @@ What = Literal[
     "illegal move", "blocked move", "missing evidence", "bad task record", "altered task"
 ]
 Finding = tuple[What, str]
-
-
-class Record(Protocol):
-    """What a replay looks at beside the payload."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def at(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def call(self) -> str: ...
-    @property
-    def task(self) -> str | None: ...
 
 
 class Replayed:

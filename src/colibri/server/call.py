@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import apsw
 
     from colibri.core.ledger import Entry
+    from colibri.server.ids import Ids
     from colibri.server.wire import Request
     from colibri.store.ledger import Chain
     from colibri.tools.tool import Tool
@@ -123,20 +124,22 @@ class Call:
 class Work:
     """What a handler is given beside its arguments."""
 
-    __slots__ = ("_db", "_pause", "call", "chain", "now")
+    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "now")
 
     def __init__(
         self,
         call: Call,
         now: str,
-        db: "apsw.Connection | None" = None,
+        ids: "Ids",
         *,
+        db: "apsw.Connection | None" = None,
         chain: "Chain | None" = None,
         pause: "Callable[[], None] | None" = None,
     ) -> None:
         self.call = call
         self.now = now
-        self.chain = chain
+        self._ids = ids
+        self._chain = chain
         self._db = db
         self._pause = pause
 
@@ -152,13 +155,32 @@ class Work:
             raise RuntimeError("this server has no database")
         return self._db
 
-    def record(self, kind: str, payload: dict[str, object], *, task: str | None = None) -> "Entry":
-        """Append a record of this call; `task` also becomes the task of its exit record."""
-        if self.chain is None:
-            raise RuntimeError("only a writing call can append records")
-        if task is not None:
-            self.call.made["task_id"] = task
-        return self.chain.append(
+    @property
+    def before(self) -> int | None:
+        """The place of the last record before this call; None where it is not in the ledger."""
+        return None if self.call.entry is None else self.call.entry.seq - 1
+
+    @property
+    def next_seq(self) -> int:
+        """The place of the next record of this call."""
+        return self._writing().mark().seq + 1
+
+    def new_id(self, purpose: str) -> str:
+        """Twelve hex digits that nobody has used before."""
+        return self._ids.draw(purpose, self.next_seq)[:6].hex()
+
+    def record(
+        self,
+        kind: str,
+        payload: dict[str, object],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> "Entry":
+        """Append a record of this call; later records of the call name the same things."""
+        made = {"session_id": session, "task_id": task}
+        self.call.made.update({name: id for name, id in made.items() if id is not None})
+        return self._writing().append(
             kind,
             payload,
             at=self.now,
@@ -167,6 +189,11 @@ class Work:
             task=self.call.named("task_id"),
             agent=self.call.named("agent_id"),
         )
+
+    def _writing(self) -> "Chain":
+        if self._chain is None:
+            raise RuntimeError("only a writing call can append records")
+        return self._chain
 
     def pause(self) -> None:
         """Between two slices of a long read: let the lane serve what waits."""

@@ -28,6 +28,7 @@ from colibri.server.lanes import Job
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     import apsw
 
@@ -65,7 +66,7 @@ class Pipeline:
         self.prepare(call)  # 1, 2
         if self.has_sink:
             call.id = self._ctx.new_call_id()
-        outcome = self._run(call, Work(call, ""))  # 3 (the sink), 4
+        outcome = self._run(call, Work(call, "", self._ctx.ids))  # 3 (the sink), 4
         self.finish(call, outcome)  # 5 (the sink), and the answer
         self._record_probe(call, outcome)  # 3 and 5 (the ledger)
 
@@ -98,7 +99,7 @@ class Pipeline:
         try:
             entered = self._hand_over(lambda recorder, chain: recorder.enter(chain, call))  # 3
             call.id = call.id or self._ctx.new_call_id()
-            outcome = self._run_reading(call, Work(call, self._ctx.utc(), db, pause=pause))  # 4
+            outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
             entry = entered and self._hand_over(  # 5
                 lambda recorder, chain: recorder.exit(chain, call, outcome)
             )
@@ -201,7 +202,7 @@ class Pipeline:
         from colibri.store.db import savepoint  # with the database open, it is loaded
 
         mark = chain.mark()
-        work = Work(call, self._ctx.utc(), recorder.opened.db, chain=chain)
+        work = self._work(call, db=recorder.opened.db, chain=chain)
         try:
             with savepoint(recorder.opened.db):
                 outcome = self._run(call, work)
@@ -217,7 +218,7 @@ class Pipeline:
             self.turn_away(call, envelope.UNAVAILABLE, self._ctx.no_store().message)
             return
         call.id = call.id or self._ctx.new_call_id()
-        outcome = self._run(call, Work(call, self._ctx.utc()))
+        outcome = self._run(call, self._work(call))
         self._audit_on_stderr(call, outcome)
         self.finish(call, outcome)
 
@@ -238,6 +239,9 @@ class Pipeline:
                 call.plain = call.tool.plain(call.args)
             except Invalid as problem:
                 call.refusal = problem
+
+    def _work(self, call: Call, **lane: "Any") -> Work:
+        return Work(call, self._ctx.utc(), self._ctx.ids, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """3, the sink's part, and 4."""

@@ -29,7 +29,9 @@ MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes c
 APPLICATION_ID = 0x436F6C69  # "Coli", in the file's header: whose database this is
 BUSY_TIMEOUT_MS = 10_000
 POLL_SECONDS = 0.05
-GROWING = frozenset({"ledger", "payloads", "merkle_nodes", "tasks", "task_dependencies"})
+GROWING = frozenset(
+    {"ledger", "merkle_nodes", "payloads", "sessions", "task_dependencies", "tasks", "thoughts"}
+)
 
 _SETTINGS = """
     PRAGMA foreign_keys = ON;

@@ -4,7 +4,6 @@ Nothing here begins a write transaction: a Chain lives inside one that its calle
 what keeps two processes from extending the same head.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -12,9 +11,10 @@ from typing import Any
 from apsw import Connection
 
 from colibri.core import ledger as record
+from colibri.core.chain import MAX_BREAKS, NO_HEAD, Break, Checker, Report, Row, load
 from colibri.core.errors import Damaged
-from colibri.core.ledger import Break, Checker, Entry, Head, Report, Row
-from colibri.core.replay import Replay
+from colibri.core.ledger import Entry, Head
+from colibri.core.rules import Finding, Rules
 
 _INSERT = """
     INSERT INTO ledger (seq, header, leaf, prev, at, kind, call, session, task, agent)
@@ -45,6 +45,20 @@ _ROW_AS_BYTES = """
     LIMIT 1
 """
 _TEXT_COLUMNS = slice(4, 10)
+
+
+_SEQS_OF_TASK = "SELECT seq FROM ledger WHERE task = ? AND seq <= ? ORDER BY seq"
+
+# Of the task and of every other that its records have ever named in depends_on.
+_SEQS_OF_TASK_AND_DEPENDENCIES = """
+    SELECT seq FROM ledger
+    WHERE kind IN ('task', 'task.text', 'thought') AND (task = ?1 OR task IN (
+        SELECT other.value FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq,
+            json_each(iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), '{}'),
+                '$.set.depends_on[1]') AS other
+        WHERE l.task = ?1 AND l.kind = 'task'))
+    ORDER BY seq
+"""
 
 
 def create_log(db: Connection, log: str) -> None:
@@ -128,13 +142,14 @@ class Chain:
 def verify(
     db: Connection,
     *,
+    first: int = 1,
     upto: int | None = None,
     head: Head | None = None,
     pause: Callable[[], None],
-    replay: Replay | None = None,
+    rules: Rules | None = None,
     slice_size: int = 10_000,
 ) -> Report:
-    """Check the log up to a seq, or to its end; a head from outside is reached in any case.
+    """Check the log from a seq to another, or to its end; a head from outside is always reached.
 
     Each slice has a read transaction of its own and pause() runs between two of them, so that the
     write-ahead log can be checkpointed and others can be served.
@@ -142,7 +157,7 @@ def verify(
     last = _last_seq(db)
     if upto is not None:
         last = min(last, max(upto, head.seq if head else 0))
-    checker = Checker(log_id(db), seq_of=partial(_seq_of, db), head=head, replay=replay)
+    checker = _checker(db, first, head=head, rules=rules)
     erasure, more = 0, True
     while more:
         with db:  # a savepoint, which outside a transaction is a read transaction
@@ -154,37 +169,69 @@ def verify(
     return checker.finish(last)
 
 
-def catch_up(db: Connection, replay: Replay, *, after: int) -> None:
-    """Show a replay the records of tasks that came after a seq, without checking them."""
+def catch_up(db: Connection, rules: Rules, *, after: int, session: str | None = None) -> None:
+    """Show the rules the records that came after a seq, of one session or all, unchecked."""
+    clause, values = ("", (after,)) if session is None else (" AND session = ?", (after, session))
     rows = db.execute(
-        "SELECT l.*, p.nonce, p.body FROM ledger AS l LEFT JOIN payloads AS p ON p.seq = l.seq"
-        " WHERE l.seq > ? AND l.kind IN ('task', 'task.text', 'thought') ORDER BY l.seq",
-        (after,),
+        f"SELECT seq FROM ledger WHERE seq > ?{clause}"
+        " AND kind NOT IN ('call.enter', 'call.exit') ORDER BY seq",
+        values,
     )
-    for row in map(Row._make, rows):
-        try:
-            gone = row.body is None
-            found = replay.erase(row) if gone else replay.feed(row, json.loads(row.body or b""))
-        except ValueError:
-            replay.lose(row)
-            continue
-        for _ in found:
+    for (seq,) in rows:
+        for _ in _show(rules, _row_as_bytes(db, seq)):
             pass  # what breaks the rules there is for the next verification to tell
+
+
+def _show(rules: Rules, row: Row) -> Iterator[Finding]:
+    """Show the rules a record that nobody has checked."""
+    try:
+        payload = None if row.body is None else load(row.body)
+    except ValueError:
+        rules.lose(row)
+        return
+    yield from rules.feed(row, payload)
 
 
 def check_range(db: Connection, first: int, last: int) -> list[Break]:
     """Check some records for themselves and the first of them against the one before it."""
     with db:
-        before = db.execute(
-            "SELECT seq, leaf FROM ledger WHERE seq < ? ORDER BY seq DESC LIMIT 1", (first,)
-        ).fetchone()
-        after = Entry(*before) if before else None
-        checker = Checker(log_id(db), seq_of=partial(_seq_of, db), after=after)
+        checker = _checker(db, first)
         _expect_erased(db, checker, after=first)
         while _feed(db, checker, last, last - first + 1):
             pass
         report = checker.finish(min(last, _last_seq(db)))
     return list(report.breaks)
+
+
+def verify_task(db: Connection, id: str, *, upto: int | None, rules: Rules) -> Report:
+    """Check each record that names a task, and replay them beside those of its dependencies."""
+    newest = _last_seq(db)
+    last = newest if upto is None else min(upto, newest)
+    seqs = [seq for (seq,) in db.execute(_SEQS_OF_TASK, (id, last))]
+    breaks = [broken for seq in seqs for broken in check_range(db, seq, seq)]
+    if breaks:
+        rules.go_blind()
+    for (seq,) in db.execute(_SEQS_OF_TASK_AND_DEPENDENCIES, (id,)):
+        row = _row_as_bytes(db, seq)
+        found = [Break(seq, what, detail) for what, detail in _show(rules, row)]
+        breaks += found if row.task == id and seq <= last else []
+    return Report(
+        record_count=len(seqs),
+        broken_count=len(breaks),
+        breaks=tuple(breaks[:MAX_BREAKS]),
+        head=Head(seqs[-1], leaf_at(db, seqs[-1]) or b"") if seqs else None,
+        open_calls=(),
+        erased=(),
+        not_checked=(NO_HEAD, "records that do not name the task, and calls that are open"),
+    )
+
+
+def _checker(db: Connection, first: int, **more: Any) -> Checker:
+    before = db.execute(
+        "SELECT seq, leaf FROM ledger WHERE seq < ? ORDER BY seq DESC LIMIT 1", (first,)
+    ).fetchone()
+    after = Entry(*before) if before else None
+    return Checker(log_id(db), seq_of=partial(_seq_of, db), after=after, **more)
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
@@ -226,8 +273,7 @@ def _feed(db: Connection, checker: Checker, last: int, limit: int) -> bool:
     before = checker.seq
     try:
         # Not fetchall: ten thousand thoughts of the largest size would be gigabytes.
-        for row in map(Row._make, db.execute(_ROWS, (before + 1, last, limit))):
-            checker.feed(row)
+        checker.feed_all(db.execute(_ROWS, (before + 1, last, limit)))
     except UnicodeDecodeError:
         checker.feed(_row_as_bytes(db, checker.seq + 1))
     return before < checker.seq < last

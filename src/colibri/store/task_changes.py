@@ -6,14 +6,14 @@ when one of its fields changes; both share the task's new version.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from apsw import Connection
 
 from colibri.core.errors import Refused
-from colibri.core.ledger import Entry
 from colibri.core.replay import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
+from colibri.store.append import Append
 from colibri.store.tasks import (
     MAX_NAMED,
     Task,
@@ -26,12 +26,6 @@ from colibri.store.tasks import (
     next_states,
     task_id,
 )
-
-
-class Append(Protocol):
-    """Append a record about a task to the ledger, in the transaction that is open."""
-
-    def __call__(self, kind: str, payload: dict[str, object], *, task: str) -> Entry: ...
 
 
 def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:

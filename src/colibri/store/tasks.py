@@ -226,6 +226,12 @@ def _search(db: Connection, wanted: Filter, words: Sequence[str]) -> list[int]:
 # Verification.
 
 
+def rows(db: Connection, id: str) -> Iterator[dict[str, Any]]:
+    """The row of a task, as a replay compares it."""
+    task = get(db, id)
+    yield {**{name: getattr(task, name) for name in _COLUMNS}, "depends_on": list(task.depends_on)}
+
+
 def altered(db: Connection, replay: Replay) -> Iterator[str]:
     """Each row that its records do not explain or that is missing, and what derives from rows."""
     dependencies = _all_dependencies(db)

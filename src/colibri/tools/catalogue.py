@@ -4,10 +4,16 @@ import json
 import os
 import sys
 
-from colibri.tools import schema, system, tasks
+from colibri.tools import proofs, schema, system, tasks, trail
 from colibri.tools.tool import Tool
 
-CATALOGUE: tuple[Tool, ...] = (*tasks.TOOLS, *system.TOOLS)
+CATALOGUE: tuple[Tool, ...] = (
+    *tasks.TOOLS,
+    *trail.TOOLS,
+    *trail.SESSION_TOOLS,
+    *proofs.TOOLS,
+    *system.TOOLS,
+)
 
 INSTRUCTIONS = (
     "Colibri keeps an account of your work: every call is recorded in a hash-chained ledger that"

@@ -45,6 +45,14 @@ PROSE = Rule(
 TaskId = Annotated[str, Meta(pattern=r"^T-[0-9]{4,9}(?!\n)$", examples=["T-0001"])]
 Title = Annotated[str, Meta(min_length=1, max_length=256, extra={"text": LINE})]
 Name = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
+ThoughtId = Annotated[str, Meta(pattern=r"^R-[0-9]{1,15}(?!\n)$", examples=["R-12"])]
+SessionId = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?!\n)$", examples=["S-0123456789ab"]),
+]
+AgentId = Name
+Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE})]
+Content = Annotated[str, Meta(min_length=1, max_length=65_536, extra={"text": PROSE})]
 Description = Annotated[str, Meta(max_length=8000, extra={"text": PROSE})]
 
 

@@ -27,7 +27,25 @@ class Work(Protocol):
     def now(self) -> str:
         """UTC, RFC 3339, microseconds."""
 
-    def record(self, kind: str, payload: dict[str, object], *, task: str | None = None) -> Entry:
+    @property
+    def before(self) -> int | None:
+        """The place of the last record before this call; None where it is not in the ledger."""
+
+    @property
+    def next_seq(self) -> int:
+        """The place of the next record of this call."""
+
+    def new_id(self, purpose: str) -> str:
+        """Twelve hex digits that nobody has used before."""
+
+    def record(
+        self,
+        kind: str,
+        payload: dict[str, object],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Entry:
         """Append a record of this call to the ledger, in the transaction that is open."""
 
     def pause(self) -> None:

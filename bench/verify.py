@@ -1,0 +1,298 @@
+"""Verification of a large log, beside a bare loop over the same rows; and sealing a large session.
+
+    python bench/verify.py [RECORDS]
+
+Builds a log of 1,000,000 records through the store's own functions: stories of a session with its
+task, thoughts and reads, each call with its enter and exit, and one open session of 100,000
+thoughts. Then, one after the other:
+
+    bare loop    reads every row and computes the same two hashes, and nothing else
+    verify       the whole check, in a process of its own; memory is that process's peak
+    through MCP  audit_verify_chain of a real server, which is pinged meanwhile; then merkle_finalize
+
+Bars: 150,000 records/s, 100 MB, pings within 100 ms, the seal within 2 s.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+from colibri.core.ledger import COMMITMENT, Entry, enter_payload, exit_payload
+from colibri.store import db, ledger, proofs, sessions, task_changes, trail, verify
+from colibri.store.ledger import Chain
+
+RECORDS, THOUGHTS = 1_000_000, 100_000
+BAR_RATE, BAR_MB, BAR_PING_MS, BAR_SEAL_S = 150_000, 100, 100, 2
+AT = "2026-01-01T00:00:00.000000Z"
+BATCH = 20_000
+PING_EVERY = 0.005
+MOVES = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE")
+SERVER = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass
+class Builder:
+    """Writes calls as the server does: an enter, what the handler appends, an exit."""
+
+    db: db.Connection
+    chain: Chain
+    ids: dict[str, str | None]
+
+    def call(
+        self, tool: str, act: Callable[["Builder"], object] | None = None, **named: str | None
+    ) -> None:
+        call, self.ids = f"{os.urandom(4).hex()}-0000-4000-8000-000000000000", named
+        append = partial(self.chain.append, at=AT, call=call, agent="agent-7")
+        text = {"content": "x" * 120} if tool == "thought_record" else {}
+        arguments = {**{f"{name}_id": id for name, id in named.items()}, **text, "type": "plan"}
+        payload = enter_payload(server=SERVER, tool=tool, arguments=arguments)
+        enter = append("call.enter", payload, session=named.get("session"), task=named.get("task"))
+        self.append = append
+        if act is not None:
+            act(self)
+        left = exit_payload(
+            enter=enter.seq, tool=tool, outcome="ok", duration_ms=1, result_sha256="0" * 64
+        )
+        append("call.exit", left, **self.ids)
+
+    def record(
+        self,
+        kind: str,
+        payload: dict[str, object],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Entry:
+        self.ids = {
+            "session": session or self.ids.get("session"),
+            "task": task or self.ids.get("task"),
+        }
+        return self.append(kind, payload, **self.ids)
+
+    def start(self, id: str) -> None:
+        self.call(
+            "audit_session_start",
+            lambda b: sessions.start(b.db, b.record, id, intent="bench", task_id=None, now=AT),
+            session=id,
+        )
+
+    def think(self, session: str, task: str | None) -> None:
+        self.call(
+            "thought_record",
+            partial(_think, session=session, task=task),
+            session=session,
+            task=task,
+        )
+
+    def story(self, number: int) -> None:
+        """A session, its task from INIT to DONE, twenty thoughts, ten reads, and the seal: 104 records."""
+        session, task = f"S-{number:012x}", f"T-{number:04d}"
+        self.start(session)
+        self.call("task_create", _create)
+        for move in MOVES:
+            for _ in range(3):
+                self.think(session, task)
+            self.call("task_update", partial(_move, task=task, to=move), task=task)
+        for _ in range(2):
+            self.think(session, None)
+        for _ in range(5):
+            self.call("task_get", task=task)
+        self.call(
+            "merkle_finalize",
+            lambda b: proofs.seal(b.db, b.record, session, now=AT),
+            session=session,
+        )
+
+
+def _think(builder: Builder, *, session: str, task: str | None) -> None:
+    trail.record(
+        builder.db,
+        builder.record,
+        sessions.get_open(builder.db, session),
+        seq=builder.chain.mark().seq + 1,
+        type="analysis",
+        content="Because the tests of part 7 say so; the other way would cost a copy of each row.",
+        task=task,
+    )
+
+
+def _create(builder: Builder) -> None:
+    fields = {"title": "mend it", "description": "Look at it first.", "project": None}
+    fields |= {"priority": "high", "assignee": "agent-7", "depends_on": []}
+    task_changes.create(builder.db, builder.record, fields=fields, now=AT)
+
+
+def _move(builder: Builder, *, task: str, to: str) -> None:
+    task_changes.update(
+        builder.db, builder.record, task, changes={"status": to}, expected_version=None, now=AT
+    )
+
+
+def build(path: str, records: int, thoughts: int) -> None:
+    """The log; the open session is S-large."""
+    opened = db.open_writer(
+        path,
+        lock_timeout=10,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="bench",
+        new_log=lambda: "colibri/" + os.urandom(16).hex(),
+    )
+    log, number, left = ledger.log_id(opened.db), 0, thoughts
+    while left or (ledger.head(opened.db) or (0,))[0] < records:
+        with db.transaction(opened.db, durable=False):
+            chain = Chain(opened.db, log, lambda seq: os.urandom(32))
+            builder, first = Builder(opened.db, chain, {}), chain.mark().seq
+            if not first:
+                builder.start("S-large")
+            while left and chain.mark().seq - first < BATCH:
+                builder.think("S-large", None)
+                left -= 1
+            while chain.mark().seq - first < BATCH and chain.mark().seq < records:
+                number += 1
+                builder.story(number)
+    db.close(opened)
+
+
+def bare(path: str) -> tuple[int, float]:
+    """Every row read as the check reads it, and the same two hashes."""
+    reader, count, start = db.open_reader(path), 0, time.perf_counter()
+    for row in reader.execute(ledger._ROWS, (1, 2**53, 2**53)):
+        sha256(COMMITMENT + row[10] + row[11]).hexdigest()
+        sha256(b"\0" + row[1]).digest()
+        count += 1
+    return count, time.perf_counter() - start
+
+
+def whole(path: str) -> tuple[int, float]:
+    """The check; its verdict must be that all is well."""
+    reader, start = db.open_reader(path), time.perf_counter()
+    report = verify.verify(reader, pause=lambda: None)
+    taken = time.perf_counter() - start
+    assert report.valid, report.breaks[:5]
+    return report.record_count, taken
+
+
+def alone(what: str, path: str) -> tuple[int, float, float]:
+    """Run a measurement in a process of its own: records, seconds, and its peak in MB."""
+    done = subprocess.run([sys.executable, __file__, what, path], check=True, capture_output=True)
+    count, taken, peak = json.loads(done.stdout)
+    return count, taken, peak
+
+
+def peak_mb(pid: int | str) -> float:
+    """VmHWM: the largest resident size a process has had."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        (line,) = (line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+class Client:
+    """A client that asks one thing and may ask others before the answer is there."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.pid, self._in, self._out = process.pid, process.stdout, process.stdin
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._last = 0
+
+    def ask(self, tool: str, **arguments: Any) -> int:
+        self._last += 1
+        params = {"name": tool, "arguments": arguments}
+        line = {"jsonrpc": "2.0", "id": self._last, "method": "tools/call", "params": params}
+        self._out.write(json.dumps(line).encode() + b"\n")
+        self._out.flush()
+        return self._last
+
+    def has(self, id: int) -> bool:
+        return id in self._answers
+
+    def answer(self, id: int) -> dict[str, Any]:
+        while id not in self._answers:
+            message = json.loads(self._in.readline())
+            assert not message["result"]["isError"], message
+            self._answers[message["id"]] = message["result"]["structuredContent"]["data"]
+        return self._answers.pop(id)
+
+    def timed(self, tool: str, **arguments: Any) -> tuple[dict[str, Any], float]:
+        start = time.perf_counter()
+        return self.answer(self.ask(tool, **arguments)), time.perf_counter() - start
+
+
+@contextmanager
+def server(project: str) -> Iterator[Client]:
+    program = [sys.executable, "-c", "from colibri.__main__ import main; main()", "serve"]
+    process = subprocess.Popen(
+        [*program, "--project", project],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    client = Client(process)
+    client.timed("task_list", limit=1)  # started, and the database is open
+    try:
+        yield client
+    finally:
+        process.communicate()
+
+
+def through_mcp(project: str) -> tuple[int, float, float, list[float], float]:
+    """Records, seconds, peak in MB; the pings' milliseconds; the seconds of the seal."""
+    with server(project) as client:
+        start, pings = time.perf_counter(), []
+        check = client.ask("audit_verify_chain")
+        while not client.has(check):
+            pings.append(client.timed("server_ping")[1] * 1000)
+            time.sleep(PING_EVERY)
+        taken = time.perf_counter() - start
+        verdict, peak = client.answer(check), peak_mb(client.pid)
+        assert verdict["valid"], verdict
+        sealed, seal_taken = client.timed("merkle_finalize", session_id="S-large")
+        assert sealed["record_count"] >= THOUGHTS or sealed["record_count"], sealed
+    return verdict["record_count"], taken, peak, pings, seal_taken
+
+
+def main() -> None:
+    """Build, measure, print a table."""
+    records = int(sys.argv[1]) if len(sys.argv) > 1 else RECORDS
+    thoughts = min(THOUGHTS, records // 10)
+    with tempfile.TemporaryDirectory() as folder:
+        path, start = os.path.join(folder, "data", "colibri.db"), time.perf_counter()
+        build(path, records, thoughts)
+        size = os.path.getsize(path) / 1e6
+        print(
+            f"built {records:,} records, {size:,.0f} MB, in {time.perf_counter() - start:.0f} s\n"
+        )
+        print(f"{'':22}{'records':>10}{'seconds':>9}{'records/s':>12}{'peak MB':>9}")
+        for what in ("bare", "whole", "bare", "whole"):
+            show({"bare": "bare loop", "whole": "verify"}[what], *alone(what, path))
+        count, taken, peak, pings, seal = through_mcp(folder)
+        show("through MCP, pinged", count, taken, peak)
+    print(
+        f"\npings   {len(pings)}, median {statistics.median(pings):.1f} ms, max {max(pings):.1f} ms"
+    )
+    print(f"seal    {thoughts:,} thoughts in {seal:.2f} s")
+    print(f"bars    {BAR_RATE:,} records/s, {BAR_MB} MB, {BAR_PING_MS} ms, {BAR_SEAL_S} s")
+
+
+def show(what: str, count: int, taken: float, peak: float) -> None:
+    print(f"{what:22}{count:>10,}{taken:>9.2f}{count / taken:>12,.0f}{peak:>9.1f}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] in (["bare"], ["whole"]):
+        measured = {"bare": bare, "whole": whole}[sys.argv[1]](sys.argv[2])
+        print(json.dumps([*measured, peak_mb("self")]))
+    else:
+        main()

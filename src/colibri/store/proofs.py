@@ -1,0 +1,144 @@
+"""Seals: the Merkle tree over a session's thoughts. Owns `merkle_nodes`."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from apsw import Connection
+
+from colibri.core import merkle
+from colibri.core.errors import Refused
+from colibri.core.trail import Trail
+from colibri.store import sessions, trail
+from colibri.store.append import Append
+from colibri.store.sessions import Session
+
+
+def seal(db: Connection, append: Append, id: str, *, now: str) -> Session:
+    """Close a session for ever: ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_NO_RECORDS."""
+    session = sessions.get_open(db, id)
+    found = list(trail.leaves(db, id))
+    if not found:
+        raise Refused(
+            "ERR_NO_RECORDS",
+            f"the session {id} has no thoughts to seal: record one with thought_record first",
+            session_id=id,
+        )
+    tree = merkle.levels([leaf for _, leaf in found])
+    root = tree[-1][0]
+    payload: dict[str, object] = {
+        "root": root.hex(),
+        "count": len(found),
+        "first_seq": found[0][0],
+        "last_seq": found[-1][0],
+    }
+    entry = append("session.seal", payload, session=id)
+    db.executemany(
+        "INSERT INTO merkle_nodes (session, level, idx, hash) VALUES (?, ?, ?, ?)",
+        (
+            (id, level, index, hash)
+            for level, row in enumerate(tree)
+            for index, hash in enumerate(row)
+        ),
+    )
+    db.execute(
+        "UPDATE sessions SET finalized_at = ?, seal_seq = ?, root = ? WHERE session_id = ?",
+        (now, entry.seq, root, session.session_id),
+    )
+    return sessions.get(db, id)
+
+
+def sealed(db: Connection, id: str) -> Session:
+    """A session that is sealed; ERR_SESSION_NOT_FOUND, ERR_NOT_FINALIZED."""
+    session = sessions.get(db, id)
+    if session.root is None:
+        raise Refused(
+            "ERR_NOT_FINALIZED",
+            f"the session {id} is still open and has no root: call merkle_finalize to seal it",
+            session_id=id,
+            record_count=session.record_count,
+        )
+    return session
+
+
+def prove(db: Connection, session: Session, thought: str) -> dict[str, Any]:
+    """The inclusion proof of a thought of a sealed session; ERR_NOT_FOUND."""
+    index = _index(db, session, thought)
+    path, at = [], index
+    size = session.record_count
+    level = 0
+    while size > 1:
+        if at ^ 1 < size:
+            path.append(_node(db, session.session_id, level, at ^ 1))
+        at, size, level = at >> 1, size + 1 >> 1, level + 1
+    return {
+        "thought_id": thought,
+        "index": index,
+        "size": session.record_count,
+        "leaf": _node(db, session.session_id, 0, index).hex(),
+        "path": [hash.hex() for hash in path],
+    }
+
+
+def _index(db: Connection, session: Session, thought: str) -> int:
+    seq = int(thought.removeprefix("R-"))
+    index: int | None = db.execute(
+        "SELECT idx FROM thoughts WHERE seq = ? AND session = ?", (seq, session.session_id)
+    ).get
+    if index is None or trail.thought_id(seq) != thought:
+        raise Refused(
+            "ERR_NOT_FOUND",
+            f"there is no thought {thought} in the session {session.session_id}:"
+            " thought_record_list shows its thoughts",
+            thought_id=thought,
+        )
+    return index
+
+
+def _node(db: Connection, session: str, level: int, index: int) -> bytes:
+    hash: bytes = db.execute(
+        "SELECT hash FROM merkle_nodes WHERE session = ? AND level = ? AND idx = ?",
+        (session, level, index),
+    ).get
+    return hash
+
+
+def altered(db: Connection, seen: Trail) -> Iterator[str]:
+    """Each row or tree of a session that its records do not explain, and each that is missing."""
+    left = set(seen.sessions)
+    for session in sessions.every(db):
+        left.discard(session.session_id)
+        yield from _altered_session(db, seen, session)
+    for id in sorted(left):
+        yield f"{id}: its row is missing"
+    yield from trail.altered(db, seen.unreadable)
+
+
+def altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
+    """The same for one session."""
+    yield from _altered_session(db, seen, session)
+    yield from trail.altered_rows(db, seen.unreadable, session.session_id)
+
+
+def _altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
+    if (problem := seen.compare(asdict(session))) is not None:
+        yield problem
+    elif not _tree_fits(db, session):
+        yield f"{session.session_id}: its stored tree is not that of its thoughts"
+
+
+def _tree_fits(db: Connection, session: Session) -> bool:
+    """Whether the stored nodes are a tree with the session's root; an open one has none.
+
+    Leaves that are not those of its thoughts could not have that root.
+    """
+    stored: list[Any] = db.execute(
+        "SELECT level, idx, coalesce(CAST(hash AS BLOB), x'') FROM merkle_nodes"
+        " WHERE session = ? ORDER BY level, idx",
+        (session.session_id,),
+    ).fetchall()
+    if session.root is None:
+        return not stored
+    tree = merkle.levels([hash for _, _, hash in stored[: session.record_count]])
+    expected = [(n, i, hash) for n, row in enumerate(tree) for i, hash in enumerate(row)]
+    return stored == expected and tree[-1] == [session.root]

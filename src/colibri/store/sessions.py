@@ -1,0 +1,110 @@
+"""Sessions: opened once, sealed once, and nothing after that. Owns `sessions`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from apsw import Connection
+
+from colibri.core.errors import Refused
+from colibri.core.trail import NO_LEAF
+from colibri.store.append import Append
+
+_COLUMNS = (
+    "session_id",
+    "intent",
+    "task_id",
+    "started_at",
+    "open_seq",
+    "record_count",
+    "last_leaf",
+    "finalized_at",
+    "seal_seq",
+    "root",
+)
+_TEXTS = frozenset({"session_id", "intent", "task_id", "started_at", "finalized_at"})
+# As bytes, because what someone else wrote there may be no text.
+_SELECT = f"SELECT {', '.join(f'CAST({n} AS BLOB)' if n in _TEXTS else n for n in _COLUMNS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A row; the last three are None until it is sealed."""
+
+    session_id: str
+    intent: str
+    task_id: str | None
+    started_at: str
+    open_seq: int
+    record_count: int
+    last_leaf: bytes
+    finalized_at: str | None
+    seal_seq: int | None
+    root: bytes | None
+
+
+def start(
+    db: Connection, append: Append, id: str, *, intent: str, task_id: str | None, now: str
+) -> Session:
+    """Open a session; ERR_SESSION_EXISTS."""
+    if find(db, id) is not None:
+        raise Refused(
+            "ERR_SESSION_EXISTS",
+            f"there is a session {id} already: use it, or start one with another session_id",
+            session_id=id,
+        )
+    payload: dict[str, object] = {"session_id": id, "intent": intent, "task_id": task_id}
+    entry = append("session.open", payload, session=id)
+    db.execute(
+        "INSERT INTO sessions (session_id, intent, task_id, started_at, open_seq, record_count,"
+        " last_leaf) VALUES (?, ?, ?, ?, ?, 0, ?)",
+        (id, intent, task_id, now, entry.seq, NO_LEAF),
+    )
+    return get(db, id)
+
+
+def find(db: Connection, id: str) -> Session | None:
+    """A session, or None if there is none."""
+    row: Any = db.execute(f"{_SELECT} FROM sessions WHERE session_id = ?", (id,)).get
+    return None if row is None else _session(row)
+
+
+def every(db: Connection) -> Iterator[Session]:
+    """All sessions, in the order of their opening."""
+    return map(_session, db.execute(f"{_SELECT} FROM sessions ORDER BY open_seq"))
+
+
+def _session(row: Iterable[Any]) -> Session:
+    """Bytes that are no text become lone surrogates, so that they equal nothing."""
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in _TEXTS:
+        if values[name] is not None:
+            values[name] = values[name].decode(errors="surrogateescape")
+    return Session(**values)
+
+
+def get(db: Connection, id: str) -> Session:
+    """A session; ERR_SESSION_NOT_FOUND."""
+    session = find(db, id)
+    if session is None:
+        raise Refused(
+            "ERR_SESSION_NOT_FOUND",
+            f"there is no session {id}: open one with audit_session_start and use its session_id",
+            session_id=id,
+        )
+    return session
+
+
+def get_open(db: Connection, id: str) -> Session:
+    """A session that is not sealed; ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED with the root."""
+    session = get(db, id)
+    if session.root is not None:
+        raise Refused(
+            "ERR_ALREADY_FINALIZED",
+            f"the session {id} was sealed at {session.finalized_at} and takes nothing more;"
+            " start a new one with audit_session_start",
+            session_id=id,
+            root=session.root.hex(),
+            record_count=session.record_count,
+        )
+    return session

@@ -1,0 +1,191 @@
+"""The decision trail: thoughts, each naming the one before it in its session. Owns `thoughts`."""
+
+import json
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from apsw import Connection
+
+from colibri.core.trail import ERASED, NO_LEAF
+from colibri.store.append import Append
+from colibri.store.sessions import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A thought as its record tells it."""
+
+    thought_id: str
+    seq: int
+    index: int
+    session_id: str
+    task_id: str | None
+    agent_id: str | None
+    type: str
+    content: str
+    created_at: str
+    prev_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which thoughts a list shows; None means any."""
+
+    session: str | None = None
+    task: str | None = None
+    type: str | None = None
+
+
+def thought_id(seq: int) -> str:
+    """The id of the thought at a place of the ledger."""
+    return f"R-{seq}"
+
+
+def record(
+    db: Connection,
+    append: Append,
+    session: Session,
+    *,
+    seq: int,
+    type: str,
+    content: str,
+    task: str | None,
+) -> Thought:
+    """Append a thought to an open session; seq is the place that its record will have."""
+    payload: dict[str, object] = {
+        "thought_id": thought_id(seq),
+        "index": session.record_count,
+        "type": type,
+        "content": content,
+        "prev": session.last_leaf.hex(),
+    }
+    entry = append("thought", payload, session=session.session_id, task=task)
+    assert entry.seq == seq
+    db.execute(
+        "INSERT INTO thoughts (seq, session, idx, task, type) VALUES (?, ?, ?, ?, ?)",
+        (seq, session.session_id, session.record_count, task, type),
+    )
+    db.execute(
+        "UPDATE sessions SET record_count = record_count + 1, last_leaf = ? WHERE session_id = ?",
+        (entry.leaf, session.session_id),
+    )
+    return get(db, seq)
+
+
+def get(db: Connection, seq: int) -> Thought:
+    """The thought at a place of the ledger."""
+    row: Any = db.execute(
+        "SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, p.body"
+        " FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq LEFT JOIN payloads AS p"
+        " ON p.seq = t.seq WHERE t.seq = ?",
+        (seq,),
+    ).get
+    seq, leaf, at, session, task, agent, index, type, body = row
+    payload = None if body is None else json.loads(body)
+    return Thought(
+        thought_id=thought_id(seq),
+        seq=seq,
+        index=index,
+        session_id=session,
+        task_id=task,
+        agent_id=agent,
+        type=type,
+        content=ERASED if payload is None else payload["content"],
+        created_at=at,
+        prev_hash=_leaf_before(db, session, index) if payload is None else payload["prev"],
+        hash=leaf.hex(),
+    )
+
+
+def _leaf_before(db: Connection, session: str, index: int) -> str:
+    leaf: bytes | None = db.execute(
+        "SELECT l.leaf FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq"
+        " WHERE t.session = ? AND t.idx = ?",
+        (session, index - 1),
+    ).get
+    return (leaf or NO_LEAF).hex()
+
+
+def find(db: Connection, wanted: Filter, *, limit: int, offset: int) -> tuple[list[Thought], int]:
+    """A page of thoughts in the order of the ledger, and how many match in all."""
+    clause, values = _clause(wanted)
+    rows: list[Any] = db.execute(
+        f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY seq LIMIT ? OFFSET ?",
+        (*values, limit, offset),
+    ).fetchall()
+    return [get(db, seq) for (seq,) in rows], _count(db, wanted)
+
+
+def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:
+    """Seq and leaf of every thought of a session, in order."""
+    yield from db.execute(
+        "SELECT t.seq, l.leaf FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq"
+        " WHERE t.session = ? ORDER BY t.idx",
+        (session,),
+    )
+
+
+def _clause(wanted: Filter) -> tuple[str, list[str]]:
+    given = {
+        name: value
+        for name in ("session", "task", "type")
+        if (value := getattr(wanted, name)) is not None
+    }
+    return "".join(f" AND {name} = ?" for name in given), list(given.values())
+
+
+def _count(db: Connection, wanted: Filter) -> int:
+    clause, values = _clause(wanted)
+    total: int
+    if wanted.session is None and wanted.task is None:
+        query = f"SELECT ifnull(sum(n), 0) FROM thought_counts WHERE true{clause}"
+        total = db.execute(query, values).get
+    else:
+        total = db.execute(f"SELECT count(*) FROM thoughts WHERE true{clause}", values).get
+    return total
+
+
+def altered(db: Connection, unreadable: Container[int]) -> Iterator[str]:
+    """What in `thoughts` and `thought_counts` is not as in the records of thoughts."""
+    yield from altered_rows(db, unreadable)
+    if db.execute(_WRONG_COUNTS).get:
+        yield "the totals in thought_counts are not those of the rows"
+
+
+def altered_rows(
+    db: Connection, unreadable: Container[int], session: str | None = None
+) -> Iterator[str]:
+    """What in `thoughts`, of one session or all, is not as in the records of thoughts."""
+    query = _WRONG_ROWS.format(rows="", records="")
+    if session is not None:
+        query = _WRONG_ROWS.format(rows=" AND t.session = ?1", records=" AND session = ?1")
+    for (seq,) in db.execute(query, () if session is None else (session,)):
+        if seq not in unreadable:
+            yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
+
+
+# An erased record says no type and no index, but its place among the others is known. One whose
+# payload is no JSON is unreadable.
+_WRONG_ROWS = """
+    SELECT t.seq FROM thoughts AS t
+    LEFT JOIN ledger AS l ON l.seq = t.seq LEFT JOIN payloads AS p ON p.seq = t.seq
+    WHERE true{rows} AND (
+        l.kind IS NOT 'thought' OR t.session IS NOT l.session OR t.task IS NOT l.task
+        OR CASE
+            WHEN p.body IS NULL THEN t.idx IS NOT (
+                SELECT count(*) FROM thoughts AS o WHERE o.session = t.session AND o.seq < t.seq)
+            WHEN json_valid(CAST(p.body AS TEXT)) THEN
+                t.idx IS NOT CAST(p.body AS TEXT) ->> '$.index'
+                OR t.type IS NOT CAST(p.body AS TEXT) ->> '$.type'
+        END)
+    UNION ALL
+    SELECT seq FROM ledger
+    WHERE kind = 'thought'{records} AND seq NOT IN (SELECT seq FROM thoughts)
+"""
+_WRONG_COUNTS = """
+    SELECT 1 FROM (SELECT type, count(*) AS n FROM thoughts GROUP BY type) AS right
+    FULL JOIN (SELECT type, n FROM thought_counts WHERE n > 0) AS stored ON stored.type = right.type
+    WHERE stored.n IS NOT right.n LIMIT 1
+"""

@@ -1,0 +1,94 @@
+"""Sealing a session, and proving that a thought belongs to it."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from colibri.core.modes import Capability
+from colibri.store import proofs
+from colibri.store.sessions import Session
+from colibri.tools.text import SessionId, ThoughtId
+from colibri.tools.tool import Tool, Work
+
+
+class Finalize(Struct, forbid_unknown_fields=True):
+    session_id: Annotated[SessionId, Meta(description="the session to seal")]
+
+
+class Seal(Struct):
+    session_id: str
+    root: str
+    record_count: int
+    finalized_at: str
+
+
+class Root(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    session_id: Annotated[SessionId, Meta(description="a sealed session")]
+    proof_for: Annotated[
+        ThoughtId | None, Meta(description="a thought whose inclusion proof you want")
+    ] = None
+
+
+class Proof(Struct):
+    thought_id: str
+    index: int
+    size: int
+    leaf: str
+    path: list[str]
+
+
+class Proven(Seal):
+    proof: Proof | UnsetType = UNSET
+
+
+def finalize(work: Work, args: Finalize) -> Seal:
+    """merkle_finalize."""
+    return Seal(**_seal(proofs.seal(work.db, work.record, args.session_id, now=work.now)))
+
+
+def root(work: Work, args: Root) -> Proven:
+    """merkle_root."""
+    session = proofs.sealed(work.db, args.session_id)
+    if args.proof_for is None:
+        return Proven(**_seal(session))
+    return Proven(**_seal(session), proof=Proof(**proofs.prove(work.db, session, args.proof_for)))
+
+
+def _seal(session: Session) -> dict[str, Any]:
+    assert session.root is not None  # sealed
+    return {
+        "session_id": session.session_id,
+        "root": session.root.hex(),
+        "record_count": session.record_count,
+        "finalized_at": session.finalized_at,
+    }
+
+
+TOOLS = (
+    Tool(
+        name="merkle_finalize",
+        title="Seal a session",
+        description="Close a session for ever under one Merkle root over its thoughts. Keep the"
+        " root and the receipt elsewhere: whoever has them can prove what the session held.",
+        input=Finalize,
+        output=Seal,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="B",
+        handler=finalize,
+        idempotent=False,
+        alone=True,
+    ),
+    Tool(
+        name="merkle_root",
+        title="Read a seal",
+        description="The root of a sealed session, and the proof that a thought is in it.",
+        input=Root,
+        output=Proven,
+        lane="read",
+        capability=Capability.INSPECT,
+        pattern="B",
+        handler=root,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,244 @@
+"""The decision trail: sessions, thoughts, and checking the whole account."""
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from colibri.core import chain
+from colibri.core.chain import Report
+from colibri.core.modes import Capability
+from colibri.store import sessions, tasks, trail, verify
+from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
+from colibri.tools.tool import Tool, Work
+
+Type = Literal["plan", "analysis", "decision", "reflection"]
+SESSION = "the session's id"
+
+
+class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    intent: Annotated[Intent, Meta(description="what this session is to achieve")]
+    task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
+    session_id: Annotated[SessionId | None, Meta(description="your own id; else one is made")] = (
+        None
+    )
+
+
+class Started(Struct):
+    session_id: str
+    intent: str
+    task_id: str | None
+    started_at: str
+
+
+class Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    session_id: Annotated[SessionId, Meta(description=SESSION)]
+    type: Annotated[Type, Meta(description="what kind of thought")]
+    content: Annotated[Content, Meta(description="what you think and why, for a later reader")]
+    task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
+    agent_id: Annotated[AgentId | None, Meta(description="who thinks")] = None
+
+
+class Thought(Struct):
+    thought_id: str
+    seq: int
+    index: int
+    session_id: str
+    task_id: str | None
+    agent_id: str | None
+    type: Type
+    content: str
+    created_at: str
+    prev_hash: str
+    hash: str
+
+
+class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
+    task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
+    type: Annotated[Type | None, Meta(description="only this kind")] = None
+    limit: Annotated[int, Meta(ge=1, le=500, description="default 50")] = 50
+    offset: Annotated[int, Meta(ge=0, le=2**53 - 1, description="how many to skip")] = 0
+
+
+class Page(Struct):
+    records: list[Thought]
+    total_count: int
+    next_offset: int | None
+
+
+class Verify(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
+    task_id: Annotated[TaskId | None, Meta(description="only this task")] = None
+
+    def __post_init__(self) -> None:
+        if self.session_id is not None and self.task_id is not None:
+            raise ValueError("give session_id or task_id, not both")
+
+
+class Broken(Struct):
+    seq: int | None
+    what: str
+    detail: str
+
+
+class Head(Struct):
+    seq: int
+    leaf: str
+
+
+class OpenCall(Struct):
+    seq: int
+    call: str
+    tool: str | None
+    server: str | None
+    at: str
+
+
+class Verdict(Struct):
+    valid: bool
+    record_count: int
+    broken_count: int
+    first_broken_at: int | None
+    breaks: list[Broken]
+    head: Head | None
+    open_calls: list[OpenCall]
+    not_checked: list[str]
+
+
+def start(work: Work, args: Start) -> Started:
+    """audit_session_start."""
+    if args.task_id is not None:
+        tasks.get(work.db, args.task_id)
+    session = sessions.start(
+        work.db,
+        work.record,
+        args.session_id or f"S-{work.new_id('session')}",
+        intent=args.intent,
+        task_id=args.task_id,
+        now=work.now,
+    )
+    return Started(session.session_id, session.intent, session.task_id, session.started_at)
+
+
+def record(work: Work, args: Record) -> Thought:
+    """thought_record."""
+    session = sessions.get_open(work.db, args.session_id)
+    if args.task_id is not None:
+        tasks.get(work.db, args.task_id)
+    thought = trail.record(
+        work.db,
+        work.record,
+        session,
+        seq=work.next_seq,
+        type=args.type,
+        content=args.content,
+        task=args.task_id,
+    )
+    return Thought(**asdict(thought))
+
+
+def find(work: Work, args: List) -> Page:
+    """thought_record_list."""
+    wanted = trail.Filter(session=args.session_id, task=args.task_id, type=args.type)
+    found, total = trail.find(work.db, wanted, limit=args.limit, offset=args.offset)
+    after = args.offset + len(found)
+    return Page(
+        records=[Thought(**asdict(thought)) for thought in found],
+        total_count=total,
+        next_offset=after if found and after < total else None,
+    )
+
+
+def check(work: Work, args: Verify) -> Verdict:
+    """audit_verify_chain."""
+    if args.session_id is not None:
+        return _verdict(
+            verify.verify_session(work.db, args.session_id, upto=work.before, pause=work.pause)
+        )
+    if args.task_id is not None:
+        tasks.get(work.db, args.task_id)
+        return _verdict(verify.verify_task(work.db, args.task_id, upto=work.before))
+    return _verdict(verify.verify(work.db, upto=work.before, pause=work.pause))
+
+
+def _verdict(report: Report) -> Verdict:
+    return Verdict(
+        valid=report.valid,
+        record_count=report.record_count,
+        broken_count=report.broken_count,
+        first_broken_at=report.first_broken_at,
+        breaks=[Broken(seq or None, what, _shown(detail)) for seq, what, detail in report.breaks],
+        head=Head(report.head.seq, report.head.leaf.hex()) if report.head else None,
+        open_calls=[_open(call) for call in report.open_calls[:100]],
+        not_checked=list(report.not_checked),
+    )
+
+
+def _open(call: chain.OpenCall) -> OpenCall:
+    tool, server = (None if text is None else _shown(text) for text in (call.tool, call.server))
+    return OpenCall(call.seq, call.call, tool, server, call.at)
+
+
+def _shown(text: str) -> str:
+    """What someone else wrote into the database may hold what no answer can: half a pair."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _tool(name: str, handler: Any, **declared: Any) -> Tool:
+    return Tool(name=name, handler=handler, idempotent=declared["lane"] == "read", **declared)
+
+
+TOOLS = (
+    _tool(
+        "thought_record",
+        record,
+        title="Record a thought",
+        description="Write down why, before and while you act: a plan, an analysis, a decision or a"
+        " reflection. It is hash-chained to the one before it in your session and cannot be changed"
+        " later. With task_id it is the evidence that a task needs before DONE.",
+        input=Record,
+        output=Thought,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="A",
+    ),
+    _tool(
+        "thought_record_list",
+        find,
+        title="Read the trail",
+        description="Thoughts in the order they were recorded, of a session, a task or all.",
+        input=List,
+        output=Page,
+        lane="read",
+        capability=Capability.BROWSE,
+        pattern="A",
+    ),
+    _tool(
+        "audit_verify_chain",
+        check,
+        title="Verify the ledger",
+        description="Recompute every hash of the ledger, or of what concerns one session or task,"
+        " replay the rules, and say what is broken, which calls are open and what was not checked.",
+        input=Verify,
+        output=Verdict,
+        lane="read",
+        capability=Capability.VERIFY,
+        pattern="A",
+        sliced=True,
+    ),
+)
+
+SESSION_TOOLS = (
+    _tool(
+        "audit_session_start",
+        start,
+        title="Start a session",
+        description="Open a session before you record thoughts; merkle_finalize seals it.",
+        input=Start,
+        output=Started,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="B",
+    ),
+)

@@ -1,0 +1,278 @@
+"""core/merkle.py: held against the published example, the RFC's recursive words, and mutants."""
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+
+import pytest
+
+from colibri.core import merkle
+
+SIZE = 128
+MUTANTS = 20_000
+
+# The example that certificate transparency logs are tested with; trust.md §3.
+INPUTS = [
+    bytes.fromhex(text)
+    for text in (
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    )
+]
+ROOTS = (
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+)
+INCLUSION_5_OF_8 = (
+    "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
+    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+)
+CONSISTENCY_6_TO_8 = (
+    "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
+    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+)
+EXAMPLE = [merkle.leaf_hash(data) for data in INPUTS]
+LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(SIZE)]
+TREES = [merkle.levels(LEAVES[:size]) for size in range(SIZE + 1)]
+
+
+# RFC 6962 §2.1, word for word, over the leaves from low to high.
+
+
+@cache
+def naive_root(low: int, high: int) -> bytes:
+    if high - low == 1:
+        return LEAVES[low]
+    split = low + largest_power_below(high - low)
+    return sha256(b"\1" + naive_root(low, split) + naive_root(split, high)).digest()
+
+
+def naive_inclusion(index: int, low: int, high: int) -> list[bytes]:
+    if high - low == 1:
+        return []
+    split = largest_power_below(high - low)
+    if index < split:
+        return [*naive_inclusion(index, low, low + split), naive_root(low + split, high)]
+    return [*naive_inclusion(index - split, low + split, high), naive_root(low, low + split)]
+
+
+def naive_consistency(size: int, low: int, high: int, *, whole: bool = True) -> list[bytes]:
+    if size == high - low:
+        return [] if whole else [naive_root(low, high)]
+    split = largest_power_below(high - low)
+    if size <= split:
+        below = naive_consistency(size, low, low + split, whole=whole)
+        return [*below, naive_root(low + split, high)]
+    below = naive_consistency(size - split, low + split, high, whole=False)
+    return [*below, naive_root(low, low + split)]
+
+
+def largest_power_below(number: int) -> int:
+    power = 1
+    while power * 2 < number:
+        power *= 2
+    return power
+
+
+def accepts_inclusion(index: int, size: int, path: Sequence[bytes]) -> bool:
+    return merkle.check_inclusion(
+        LEAVES[index], index=index, size=size, path=path, root=naive_root(0, size)
+    )
+
+
+def accepts_consistency(old: int, size: int, path: Sequence[bytes]) -> bool:
+    return merkle.check_consistency(
+        old_size=old,
+        old_root=naive_root(0, old),
+        size=size,
+        root=naive_root(0, size),
+        path=path,
+    )
+
+
+def test_leaves_and_nodes_are_hashed_with_their_tags() -> None:
+    """trust.md §3: leaf("L123456"), node("N123", "N456"); an empty tree is no empty leaf."""
+    leaf = "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56"
+    node = "aa217fe888e47007fa15edab33c2b492a722cb106c64667fc2b044444de66bbb"
+    assert merkle.leaf_hash(b"L123456").hex() == leaf
+    assert merkle.node_hash(b"N123", b"N456").hex() == node
+    assert merkle.root([]) == merkle.EMPTY_ROOT != merkle.leaf_hash(b"")
+
+
+def test_the_published_example_has_its_roots() -> None:
+    """trust.md §3, Tree."""
+    roots = [merkle.root(EXAMPLE[:size]).hex() for size in range(9)]
+    assert roots == list(ROOTS)
+
+
+def test_the_published_example_has_its_proofs() -> None:
+    """trust.md §3: inclusion(5 of 8), consistency(6 → 8)."""
+    tree = merkle.levels(EXAMPLE)
+    assert tuple(hash.hex() for hash in merkle.prove_inclusion(tree, 5)) == INCLUSION_5_OF_8
+    assert tuple(hash.hex() for hash in merkle.prove_consistency(tree, 6)) == CONSISTENCY_6_TO_8
+
+
+def test_roots_are_those_of_the_recursive_definition() -> None:
+    """RFC 6962 §2.1; trust.md §5 (5): all sizes, not those that happen to agree."""
+    for size in range(1, SIZE + 1):
+        assert merkle.root(LEAVES[:size]) == naive_root(0, size)
+
+
+def test_every_inclusion_proof_is_the_naive_one_and_holds() -> None:
+    """RFC 6962 §2.1.1: every index of every size."""
+    for size in range(1, SIZE + 1):
+        for index in range(size):
+            path = merkle.prove_inclusion(TREES[size], index)
+            assert path == naive_inclusion(index, 0, size)
+            assert accepts_inclusion(index, size, path)
+
+
+def test_every_consistency_proof_is_the_naive_one_and_holds() -> None:
+    """RFC 6962 §2.1.2: every (m, n)."""
+    for size in range(1, SIZE + 1):
+        for old in range(1, size + 1):
+            path = merkle.prove_consistency(TREES[size], old)
+            assert path == naive_consistency(old, 0, size)
+            assert accepts_consistency(old, size, path)
+
+
+def test_a_doubled_last_leaf_gives_another_root() -> None:
+    """trust.md §2.2, last row: [a, b, c] and [a, b, c, c]; CVE-2012-2459."""
+    assert merkle.root(LEAVES[:3]) != merkle.root([*LEAVES[:3], LEAVES[2]])
+
+
+@pytest.mark.parametrize(("size", "index"), [(1, 1), (1, -1), (8, 8), (8, -1), (0, 0)])
+def test_no_inclusion_of_a_leaf_that_is_not_there_is_proved_or_accepted(
+    size: int, index: int
+) -> None:
+    """Issue 4: refuse size 0 and an index out of range."""
+    with pytest.raises(ValueError, match="no leaf"):
+        merkle.prove_inclusion(TREES[size], index)
+    root = merkle.root(LEAVES[:size])
+    for path in ([], [LEAVES[0]], naive_inclusion(0, 0, 8)):
+        assert not merkle.check_inclusion(LEAVES[0], index=index, size=size, path=path, root=root)
+
+
+@pytest.mark.parametrize(("old", "size"), [(0, 0), (0, 8), (9, 8), (-1, 8)])
+def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
+    old: int, size: int
+) -> None:
+    """trust.md §5 (4): from size 0 anything would follow."""
+    with pytest.raises(ValueError, match="no tree of"):
+        merkle.prove_consistency(TREES[size], old)
+    for path in ([], [LEAVES[0]], naive_consistency(6, 0, 8)):
+        for old_root in (merkle.EMPTY_ROOT, naive_root(0, 8)):
+            assert not merkle.check_consistency(
+                old_size=old, old_root=old_root, size=size, root=naive_root(0, 8), path=path
+            )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 64, 100])
+def test_a_proof_is_used_up_exactly(size: int) -> None:
+    """trust.md §5 (3): neither a hash too many nor one too few, at either end."""
+    for index in range(size):
+        path = naive_inclusion(index, 0, size)
+        for wrong in ([*path, LEAVES[0]], [LEAVES[0], *path], path[1:], path[:-1]):
+            assert wrong == path or not accepts_inclusion(index, size, wrong)
+    for old in range(1, size + 1):
+        path = naive_consistency(old, 0, size)
+        for wrong in ([*path, LEAVES[0]], [LEAVES[0], *path], path[1:], path[:-1]):
+            assert wrong == path or not accepts_consistency(old, size, wrong)
+
+
+@pytest.mark.parametrize("wrong", [LEAVES[0][:31], LEAVES[0] + b"\0", b"", "00" * 32, None, 7])
+def test_what_is_no_hash_is_refused_wherever_it_stands(wrong: object) -> None:
+    """Issue 4: wrong lengths; a check never raises, it says no."""
+    path: list[object] = list(naive_inclusion(2, 0, 5))
+    good = {"leaf": LEAVES[2], "root": naive_root(0, 5)}
+    for at in range(len(path)):
+        mixed = [*path[:at], wrong, *path[at + 1 :]]
+        assert not merkle.check_inclusion(**good, index=2, size=5, path=mixed)  # type: ignore[arg-type]
+    for name in good:
+        spoilt = {**good, name: wrong}
+        assert not merkle.check_inclusion(**spoilt, index=2, size=5, path=path)  # type: ignore[arg-type]
+    roots = {"old_root": naive_root(0, 3), "root": naive_root(0, 5)}
+    longer = [*naive_consistency(3, 0, 5)[:-1], wrong]
+    assert not merkle.check_consistency(old_size=3, size=5, path=longer, **roots)  # type: ignore[arg-type]
+    path = list(naive_consistency(3, 0, 5))
+    for name in roots:
+        spoilt = {**roots, name: wrong}
+        assert not merkle.check_consistency(old_size=3, size=5, path=path, **spoilt)  # type: ignore[arg-type]
+
+
+def test_a_tree_is_consistent_with_itself_and_only_without_a_path() -> None:
+    assert accepts_consistency(5, 5, [])
+    assert not accepts_consistency(3, 5, [])
+    assert not accepts_consistency(5, 5, [LEAVES[0]])
+    assert not merkle.check_consistency(
+        old_size=5, old_root=naive_root(0, 4), size=5, root=naive_root(0, 5), path=[]
+    )
+
+
+def mutate(chance: random.Random, path: list[bytes]) -> list[bytes]:
+    """One lie: a bit, a hash more or less, two in each other's place, one twice."""
+    at = chance.randrange(len(path))
+    flipped = bytearray(path[at])
+    flipped[chance.randrange(32)] ^= 1 << chance.randrange(8)
+    other = chance.randrange(len(path))
+    swapped = list(path)
+    swapped[at], swapped[other] = swapped[other], swapped[at]
+    return chance.choice(
+        [
+            [*path[:at], bytes(flipped), *path[at + 1 :]],
+            [*path[:at], *path[at + 1 :]],
+            [*path[:at], path[other], *path[at:]],
+            [*path[:at], chance.choice(LEAVES), *path[at:]],
+            swapped,
+            path[::-1],
+        ]
+    )
+
+
+def test_no_mutated_proof_is_accepted() -> None:
+    """Issue 4: 20,000 mutants; index, size and roots are the caller's and stay."""
+    chance, tried = random.Random(4), 0
+    while tried < MUTANTS:
+        size = chance.randrange(2, SIZE + 1)
+        index, old = chance.randrange(size), chance.randrange(1, size)
+        mutant = mutate(chance, naive_inclusion(index, 0, size))
+        if mutant != naive_inclusion(index, 0, size):
+            assert not accepts_inclusion(index, size, mutant), (size, index)
+            tried += 1
+        mutant = mutate(chance, naive_consistency(old, 0, size))
+        if mutant != naive_consistency(old, 0, size):
+            assert not accepts_consistency(old, size, mutant), (size, old)
+            tried += 1
+
+
+def test_no_proof_is_accepted_for_another_leaf_place_or_root() -> None:
+    """Trust §5 (2): what the caller knows decides."""
+    for size in range(2, 40):
+        for index in range(size):
+            path, root = naive_inclusion(index, 0, size), naive_root(0, size)
+            for other in set(range(size)) - {index}:
+                assert not merkle.check_inclusion(
+                    LEAVES[index], index=other, size=size, path=path, root=root
+                )
+                assert not merkle.check_inclusion(
+                    LEAVES[other], index=index, size=size, path=path, root=root
+                )
+            assert not merkle.check_inclusion(
+                LEAVES[index], index=index, size=size, path=path, root=naive_root(0, size - 1)
+            )

@@ -1,0 +1,265 @@
+"""`colibri export`: what it writes, what it says, and its exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colibri.store import db as database
+from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.traillab import Lab, drop_triggers, opened, story
+
+JSON = dict[str, Any]
+PROGRAM = (sys.executable, "-m", "colibri", "export")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with the story in its database; S-1 is sealed, S-2 is open."""
+    with opened(tmp_path) as db:
+        story(Lab(db))
+    return tmp_path
+
+
+def export(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run it in the project; exit code, stdout, stderr."""
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=project,
+        env=environment(**env),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def bundle(path: Path) -> JSON:
+    made: JSON = json.loads(path.read_bytes())
+    return made
+
+
+def files(project: Path) -> list[str]:
+    return sorted(path.name for path in project.iterdir())
+
+
+SCOPES = {
+    "session": (["--session", "S-1"], {"session": "S-1"}, 43, 0),
+    "all": (["--all"], None, 54, 0),
+    "thoughts": (["--thought", "R-30", "R-9"], {"session": "S-1"}, 3, 2),
+}
+
+
+@pytest.mark.parametrize(("what", "scope", "records", "proofs"), SCOPES.values(), ids=SCOPES)
+def test_each_scope_is_written_into_a_file_and_told(
+    project: Path, what: list[str], scope: JSON | None, records: int, proofs: int
+) -> None:
+    """Issue 4: colibri export (--session ID | --all | --thought ID…) -o FILE."""
+    code, out, err = export(project, *what, "-o", "out.colibri.json")
+    made = bundle(project / "out.colibri.json")
+    assert (code, err) == (0, "")
+    assert (made["scope"], len(made["headers"]), len(made["proofs"])) == (scope, records, proofs)
+    size = (project / "out.colibri.json").stat().st_size
+    seq, leaf = made["head"]["seq"], made["head"]["leaf"]
+    assert out.splitlines() == [
+        f"wrote out.colibri.json: {records} records, {size:,} bytes",
+        f"head   {seq}:{leaf}",
+        "check  python colibri_verify.py out.colibri.json",
+    ]
+    assert files(project) == ["data", "out.colibri.json"]
+
+
+@pytest.mark.parametrize(("what", "scope", "records", "_"), SCOPES.values(), ids=SCOPES)
+def test_with_json_it_says_the_same_for_programs(
+    project: Path, what: list[str], scope: JSON | None, records: int, _: int
+) -> None:
+    """Style S12: stdout is data."""
+    code, out, err = export(project, *what, "-o", "out", "--json")
+    made = bundle(project / "out")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "file": "out",
+        "bytes": (project / "out").stat().st_size,
+        "records": records,
+        "session": scope and scope["session"],
+        "head": made["head"],
+    }
+
+
+@pytest.mark.parametrize("extra", [[], ["--json"]])
+def test_on_stdout_there_is_the_bundle_and_nothing_else(project: Path, extra: list[str]) -> None:
+    """Style S12: words go to stderr."""
+    code, out, err = export(project, "--session", "S-1", "-o", "-", *extra)
+    assert code == 0
+    assert json.loads(out)["scope"] == {"session": "S-1"}
+    if extra:
+        assert json.loads(err)["file"] == "-"
+    else:
+        assert err.startswith("wrote -: 43 records")
+    assert files(project) == ["data"]
+
+
+def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
+    (project / "out").write_text("mine")
+    code, out, err = export(project, "--all", "-o", "out")
+    assert (code, out) == (75, "")
+    assert err == (
+        "colibri: error: out exists already\ncolibri: hint: name another file, or add --force\n"
+    )
+    assert (project / "out").read_text() == "mine"
+    assert export(project, "--all", "-o", "out", "--force")[0] == 0
+    assert bundle(project / "out")["format"] == "colibri-bundle/1"
+
+
+REFUSALS = {
+    "an unknown session": (["--session", "S-9"], "there is no session S-9"),
+    "a session with path characters": (["--session", "../S-1"], "there is no session ../S-1"),
+    "an unknown thought": (["--thought", "R-999"], "not thoughts of one session"),
+    "thoughts of two sessions": (["--thought", "R-9", "R-48"], "not thoughts of one session"),
+    "a thought of an open session": (["--thought", "R-48"], "still open"),
+}
+
+
+@pytest.mark.parametrize(("what", "why"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_what_does_not_exist_is_not_exported(project: Path, what: list[str], why: str) -> None:
+    """Exit 1: there is no such session or thought; nothing is written."""
+    code, out, err = export(project, *what, "-o", "out")
+    assert (code, out) == (1, "")
+    assert err.startswith("colibri: error: ")
+    assert why in err
+    assert files(project) == ["data"]
+
+
+def test_an_empty_log_is_not_exported(tmp_path: Path) -> None:
+    """A bundle without records would prove nothing."""
+    with opened(tmp_path):
+        pass
+    code, _, err = export(tmp_path, "--all", "-o", "out")
+    assert (code, files(tmp_path)) == (1, ["data"])
+    assert "nothing to export" in err
+
+
+USAGE = {
+    "no scope": (["-o", "out"], "one of the arguments --all --session --thought is required"),
+    "two scopes": (["--all", "--session", "S-1", "-o", "out"], "not allowed with"),
+    "no file": (["--all"], "the following arguments are required: -o/--output"),
+    "a thought that is none": (["--thought", "S-1", "-o", "out"], "R- and a number"),
+    "a thought with a path": (["--thought", "R-9/..", "-o", "out"], "R- and a number"),
+    "a thought with zeros": (["--thought", "R-09", "-o", "out"], "R- and a number"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "why"), USAGE.values(), ids=USAGE.keys())
+def test_wrong_usage_is_explained(project: Path, arguments: list[str], why: str) -> None:
+    code, out, err = export(project, *arguments)
+    assert (code, out) == (2, "")
+    assert why in err
+    assert files(project) == ["data"]
+
+
+def test_a_place_that_cannot_be_written_is_a_missing_resource(project: Path) -> None:
+    """Exit 75: resource."""
+    code, _, err = export(project, "--all", "-o", "nowhere/out")
+    assert code == 75
+    assert err.startswith("colibri: error: [Errno 2] No such file or directory")
+    (project / "folder").mkdir()
+    assert export(project, "--all", "-o", "folder", "--force")[0] == 75
+    assert files(project) == ["data", "folder"]
+
+
+def test_without_a_database_nothing_is_made(tmp_path: Path) -> None:
+    code, _, err = export(tmp_path, "--all", "-o", "out")
+    assert code == 75
+    assert "there is no database at" in err
+    assert "colibri: hint: " in err
+    assert files(tmp_path) == []
+
+
+def test_a_wrong_configuration_is_exit_73(project: Path) -> None:
+    code, _, err = export(project, "--all", "-o", "out", COLIBRI_MODE="LOUD")
+    assert code == 73
+    assert "COLIBRI_MODE" in err
+
+
+def test_another_project_can_be_named(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    code, _, _ = export(elsewhere, "--all", "-o", "out", "--project", str(project))
+    assert (code, files(elsewhere)) == (0, ["out"])
+
+
+def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project: Path) -> None:
+    db = database.connect(str(project / "data" / "colibri.db"), "write")
+    drop_triggers(db)
+    db.execute("PRAGMA ignore_check_constraints = ON")
+    db.execute("UPDATE ledger SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3")
+    db.close()
+    code, _, err = export(project, "--all", "-o", "out")
+    assert code == 75
+    assert err.startswith("colibri: error: cannot read ")
+    assert "colibri: hint: audit_verify_chain says what is damaged" in err
+    assert files(project) == ["data"]
+
+
+def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "--all", "-o", "-"],
+        cwd=project,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(PATIENCE), errors) == (1, b"")
+
+
+def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
+    """Ctrl-C: a file is given its name when it is complete, and what is not is removed."""
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start()
+        with lab.calling("filler", ends=False) as call:
+            payload: JSON = {"seqs": [], "reason": "x" * 2_000}
+            for _ in range(15_000):
+                call.append("erasure", payload)
+    process = subprocess.Popen(
+        [*PROGRAM, "--all", "-o", "out"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while files(tmp_path) == ["data"]:
+        assert process.poll() is None, process.communicate()
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, b"")
+    assert err == b"colibri: error: interrupted\n"
+    assert files(tmp_path) == ["data"]
+
+
+def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
+    """The database is only read; servers may go on writing meanwhile."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", intent="try", session_id="mine")
+        thought = server.data("thought_record", session_id="mine", type="plan", content="so")
+        sealed = server.data("merkle_finalize", session_id="mine")
+        code, out, _ = export(tmp_path, "--thought", thought["thought_id"], "-o", "out", "--json")
+        assert code == 0
+        made = bundle(tmp_path / "out")
+        seal = json.loads(b64decode(made["payloads"][str(made["seals"][0])]["body"]))
+        assert seal["root"] == sealed["root"] == thought["hash"]
+        assert json.loads(out)["head"]["seq"] == made["seals"][0]
+        assert server.data("audit_verify_chain")["valid"]
+        assert server.close() == 0

@@ -1,0 +1,323 @@
+"""trust.md §2.2 as a table: what the server sees by itself, and what only an outside head shows."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from colibri.core import ledger as form
+from colibri.core.chain import NO_HEAD
+from colibri.core.ledger import Head
+from colibri.store import db as database
+from colibri.store import ledger
+from colibri.store.verify import verify
+from tests.support.client import COLIBRI, JSON, Server
+from tests.support.traillab import Lab, drop_triggers, no_pause, opened
+
+Attack = Callable[["Scene"], None]
+DATABASE = Path("data") / "colibri.db"
+
+
+class Scene(NamedTuple):
+    """A project whose server is down, an older copy of it, and what its client has kept."""
+
+    project: Path
+    older: Path
+    receipts: dict[str, JSON]
+
+    @property
+    def database(self) -> Path:
+        return self.project / DATABASE
+
+    def seq(self, name: str) -> int:
+        seq: int = self.receipts[name]["seq"]
+        return seq
+
+
+class Client(Server):
+    """A client that keeps the receipt of each call under a name."""
+
+    def __init__(self, project: Path, receipts: dict[str, JSON]) -> None:
+        super().__init__(project, COLIBRI)
+        self._receipts = receipts
+
+    def keep(self, name: str, tool: str, /, **arguments: Any) -> None:
+        result = self.call(tool, **arguments)
+        assert not result["isError"], result
+        self._receipts[name] = result["_meta"]["colibri/receipt"]
+
+    def seal_three_thoughts(self, session: str) -> None:
+        self.keep(f"open {session}", "audit_session_start", intent="try", session_id=session)
+        for number in range(3):
+            thought = {"session_id": session, "type": "plan", "content": f"thought {number}"}
+            self.keep(f"{session} {number}", "thought_record", **thought)
+        self.keep(f"seal {session}", "merkle_finalize", session_id=session)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """Two sealed sessions, a task, an open session, two reads; by the real server, in two lives."""
+    scene = Scene(tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("older"), {})
+    with Client(scene.project, scene.receipts) as server:
+        server.seal_three_thoughts("first")
+        server.keep("task", "task_create", title="mend it")
+        assert server.close() == 0
+    shutil.copytree(scene.project / "data", scene.older / "data")
+    with Client(scene.project, scene.receipts) as server:
+        server.seal_three_thoughts("second")
+        server.keep("open third", "audit_session_start", intent="go on", session_id="third")
+        server.keep("read", "task_list")
+        server.keep("last", "thought_record_list")
+        assert server.close() == 0
+    return scene
+
+
+@pytest.fixture
+def scene(original: Scene, tmp_path: Path) -> Scene:
+    shutil.copytree(original.project / "data", tmp_path / "data")
+    return original._replace(project=tmp_path)
+
+
+@contextmanager
+def intruder(scene: Scene) -> Iterator[apsw.Connection]:
+    """A raw connection; its first act is to drop the triggers."""
+    db = apsw.Connection(str(scene.database))
+    drop_triggers(db)
+    yield db
+    db.close()
+
+
+def sql(*statements: str) -> Attack:
+    """An attack in SQL, by a connection with no respect; :name is the seq of a receipt."""
+
+    def attack(scene: Scene) -> None:
+        names = {name.replace(" ", "_"): one["seq"] for name, one in scene.receipts.items()}
+        with intruder(scene) as db:
+            db.execute("PRAGMA ignore_check_constraints = ON")
+            for statement in statements:
+                db.execute(statement, names)
+
+    return attack
+
+
+def forged(db: apsw.Connection, head: Head, *, at: str, call: str, kind: str, body: bytes) -> None:
+    """Write the record after a head, so that it is sound in itself; over what is there."""
+    nonce, seq = bytes(32), head.seq + 1
+    header = form.header(
+        log=ledger.log_id(db),
+        seq=seq,
+        at=at,
+        kind=kind,
+        call=call,
+        session=None,
+        task=None,
+        agent=None,
+        payload=form.commitment(nonce, body),
+        prev=head.leaf,
+    )
+    db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+    db.execute("DELETE FROM ledger WHERE seq = ?", (seq,))
+    row = (seq, header, form.leaf(header), head.leaf, at, kind, call)
+    db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", row)
+    db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (seq, nonce, body))
+
+
+def reforge_the_last(scene: Scene) -> None:
+    """The newest record, made anew with another content."""
+    with intruder(scene) as db:
+        query = (
+            "SELECT l.seq - 1, l.prev, l.at, l.call, p.body FROM ledger AS l"
+            " JOIN payloads AS p ON p.seq = l.seq ORDER BY l.seq DESC LIMIT 1"
+        )
+        seq, prev, at, call, old = db.execute(query).get
+        body = old.replace(b'"duration_ms":', b'"duration_ms":9')
+        forged(db, Head(seq, prev), at=at, call=call, kind="call.exit", body=body)
+
+
+def put_back(scene: Scene) -> None:
+    """An old backup in the place of the database."""
+    shutil.rmtree(scene.project / "data")
+    shutil.copytree(scene.older / "data", scene.project / "data")
+
+
+def write_anew(scene: Scene) -> None:
+    """Another history under the same name, longer than the true one."""
+    shutil.rmtree(scene.project / "data")
+    log = scene.receipts["last"]["log"]
+    with opened(scene.project, log=log) as db:
+        lab = Lab(db, log)
+        lab.start("first", intent="something nobler")
+        for _ in range(40):
+            lab.think("first", "I always meant well")
+        lab.seal("first")
+        assert lab.head().seq > scene.seq("last")
+
+
+def cut(name: str, *also: str) -> Attack:
+    """Take everything after a receipt away, with all rows that would tell of it."""
+    after = f"(SELECT seq FROM ledger WHERE seq > :{name})"
+    return sql(
+        f"DELETE FROM merkle_nodes WHERE session IN"
+        f" (SELECT session_id FROM sessions WHERE open_seq > :{name})",
+        f"UPDATE thought_counts SET n = n - (SELECT count(*) FROM thoughts WHERE seq > :{name})",
+        f"DELETE FROM thoughts WHERE seq IN {after}",
+        f"DELETE FROM sessions WHERE open_seq IN {after}",
+        f"DELETE FROM payloads WHERE seq > :{name}",
+        f"DELETE FROM ledger WHERE seq > :{name}",
+        *also,
+    )
+
+
+# Seen by the server itself: the attack, and the first thing that it names.
+SEEN: dict[str, tuple[Attack, str]] = {
+    "edit a record's stored bytes": (
+        sql(
+            "UPDATE ledger SET header = CAST(replace(CAST(header AS TEXT), 'second', 'fourth')"
+            " AS BLOB) WHERE seq = :second_1"
+        ),
+        "altered record",
+    ),
+    "edit a payload": (
+        sql(
+            "UPDATE payloads SET body = CAST(replace(CAST(body AS TEXT), 'thought', 'doubts')"
+            " AS BLOB) WHERE seq = :second_1 - 1"
+        ),
+        "altered payload",
+    ),
+    "edit only a queryable column": (
+        sql("UPDATE ledger SET agent = 'bob' WHERE seq = :second_1"),
+        "altered column",
+    ),
+    "delete in the middle": (
+        sql("DELETE FROM ledger WHERE seq = :second_1"),
+        "missing record",
+    ),
+    "swap in the middle": (
+        sql(
+            "UPDATE ledger SET seq = 999 WHERE seq = :second_1",
+            "UPDATE ledger SET seq = :second_1 WHERE seq = :second_2",
+            "UPDATE ledger SET seq = :second_2 WHERE seq = 999",
+        ),
+        "out of order",
+    ),
+    "delete a payload": (
+        sql("DELETE FROM payloads WHERE seq = :second_1"),
+        "missing payload",
+    ),
+    "edit what a tool shows of a session": (
+        sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),
+        "altered session",
+    ),
+    "edit it into what is no text": (
+        sql("UPDATE sessions SET session_id = CAST(x'ff' AS TEXT) WHERE session_id = 'third'"),
+        "altered session",
+    ),
+    "edit what a tool shows of a thought": (
+        sql("UPDATE thoughts SET type = 'reflection' WHERE seq = :second_1 - 1"),
+        "altered session",
+    ),
+    "edit what a tool shows of a task": (
+        sql("UPDATE tasks SET title = 'something nobler'"),
+        "altered task",
+    ),
+    "edit a seal's tree": (
+        sql("UPDATE merkle_nodes SET hash = zeroblob(32) WHERE session = 'first' AND level = 1"),
+        "altered session",
+    ),
+    "double the last leaf of a tree": (
+        sql(
+            "INSERT INTO merkle_nodes SELECT session, level, 3, hash FROM merkle_nodes"
+            " WHERE session = 'first' AND level = 0 AND idx = 2"
+        ),
+        "altered session",
+    ),
+    "open a sealed session again": (
+        sql(
+            "UPDATE sessions SET root = NULL, seal_seq = NULL, finalized_at = NULL"
+            " WHERE session_id = 'first'"
+        ),
+        "altered session",
+    ),
+    "cut the tail and forget the rows": (
+        sql("DELETE FROM payloads WHERE seq > :task", "DELETE FROM ledger WHERE seq > :task"),
+        "altered session",
+    ),
+    "claim another log": (
+        sql("UPDATE meta SET value = 'colibri/' || hex(zeroblob(16))"),
+        "altered record",
+    ),
+}
+
+# What the chain cannot see without an outside head, and what it is with one.
+UNSEEN: dict[str, tuple[Attack, str]] = {
+    "cut two records off the open tail": (cut("read"), "truncated"),
+    "cut the tail with the last sealed session": (cut("task"), "truncated"),
+    "write the last record anew": (reforge_the_last, "replaced"),
+    "put an old backup back": (put_back, "truncated"),
+    "write everything anew": (write_anew, "replaced"),
+}
+
+
+def verdict(scene: Scene) -> JSON:
+    with Server(scene.project, COLIBRI) as server:
+        return server.data("audit_verify_chain")
+
+
+def breaks_with_head(scene: Scene) -> list[str]:
+    last = scene.receipts["last"]
+    with closing(database.open_reader(str(scene.database))) as db:
+        head = Head(last["seq"], bytes.fromhex(last["head"]))
+        return [broken.what for broken in verify(db, head=head, pause=no_pause).breaks]
+
+
+def test_an_untouched_log_is_sound_and_says_what_it_cannot_know(scene: Scene) -> None:
+    """trust.md R0: the harness must be able to say yes."""
+    assert breaks_with_head(scene) == []
+    found = verdict(scene)
+    assert (found["valid"], found["breaks"], found["not_checked"]) == (True, [], [NO_HEAD])
+
+
+@pytest.mark.parametrize(("attack", "what"), SEEN.values(), ids=SEEN.keys())
+def test_the_server_sees_by_itself(scene: Scene, attack: Attack, what: str) -> None:
+    """trust.md §2.2, the columns hash chain, column check and seals."""
+    attack(scene)
+    assert what in breaks_with_head(scene)
+    found = verdict(scene)
+    assert found["valid"] is False
+    assert found["broken_count"] >= 1
+    assert found["breaks"][0]["what"] == what
+
+
+@pytest.mark.parametrize(("attack", "what"), UNSEEN.values(), ids=UNSEEN.keys())
+def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str) -> None:
+    """trust.md §2.2, the columns older checkpoint and receipt: missed, and the answer says so."""
+    attack(scene)
+    assert breaks_with_head(scene)[0] == what
+    found = verdict(scene)
+    assert (found["valid"], found["breaks"]) == (True, [])
+    assert found["not_checked"] == [NO_HEAD]
+
+
+def test_open_calls_are_told_even_where_their_text_cannot_be(scene: Scene) -> None:
+    """Design §9: a fact, not a break; half a surrogate pair in a payload stops no answer."""
+    with intruder(scene) as db:
+        for tool in (b"task_get", b"\\ud800"):
+            head = ledger.head(db)
+            assert head is not None
+            body = b'{"arguments":{},"server":"s","sha256":null,"size":null,"tool":"%b"}' % tool
+            forged(db, head, at="then", call="c", kind="call.enter", body=body)
+        head = ledger.head(db)
+        assert head is not None
+        forged(db, head, at="then", call="c", kind="call.enter", body=b"{}")
+        last = head.seq + 1
+    found = verdict(scene)
+    assert [broken["seq"] for broken in found["breaks"]] == [last]
+    assert found["open_calls"] == [
+        {"seq": last - 2, "call": "c", "tool": "task_get", "server": "s", "at": "then"},
+        {"seq": last - 1, "call": "c", "tool": "\\ud800", "server": "s", "at": "then"},
+        {"seq": last, "call": "c", "tool": None, "server": None, "at": "then"},
+    ]

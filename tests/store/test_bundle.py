@@ -1,0 +1,238 @@
+"""store/bundle.py: which records and payloads each kind of bundle holds; docs/formats.md §8."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+
+from colibri.core import ledger as record
+from colibri.core import merkle
+from colibri.core.errors import Refused
+from colibri.store import bundle
+from colibri.store.bundle import Contents
+from tests.support.traillab import LOG, TO_VERIFY, Lab, in_memory, story
+
+JSON = dict[str, Any]
+MEMBERS = ["format", "log", "scope", "headers", "payloads", "seals", "head", "proofs"]
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return story(in_memory())
+
+
+def written(lab: Lab, contents: Contents) -> JSON:
+    made: JSON = json.loads(b"".join(bundle.write(lab.db, contents)))
+    assert list(made) == MEMBERS
+    assert (made["format"], made["log"]) == ("colibri-bundle/1", LOG)
+    return made
+
+
+def of_session(lab: Lab, id: str = "S-1") -> JSON:
+    return written(lab, bundle.of_session(lab.db, id))
+
+
+def headers(made: JSON) -> list[JSON]:
+    return [json.loads(b64decode(text, validate=True)) for text in made["headers"]]
+
+
+def seqs(made: JSON) -> list[int]:
+    return [header["seq"] for header in headers(made)]
+
+
+def disclosed(made: JSON) -> list[int]:
+    """The seqs with a payload; each is the one that its header commits to."""
+    by_seq = {header["seq"]: header for header in headers(made)}
+    for seq, payload in made["payloads"].items():
+        nonce, body = b64decode(payload["nonce"]), b64decode(payload["body"])
+        assert record.commitment(nonce, body).hex() == by_seq[int(seq)]["payload"]
+    return [int(seq) for seq in made["payloads"]]
+
+
+def has_its_head(made: JSON) -> bool:
+    last = b64decode(made["headers"][-1])
+    head = {"seq": json.loads(last)["seq"], "leaf": record.leaf(last).hex()}
+    return bool(made["head"] == head)
+
+
+def kinds(lab: Lab, numbers: list[int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for seq in numbers:
+        kind = str(lab.db.execute("SELECT kind FROM ledger WHERE seq = ?", (seq,)).get)
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def test_a_log_bundle_has_every_record_and_every_payload(lab: Lab) -> None:
+    """Formats §8, log bundle: every record from 1 to the head; there are no gaps."""
+    made = written(lab, bundle.whole_log(lab.db))
+    assert (made["scope"], made["proofs"], made["seals"]) == (None, [], lab.seqs("session.seal"))
+    assert seqs(made) == disclosed(made) == list(range(1, 55))
+    assert has_its_head(made)
+
+
+def test_an_empty_log_makes_no_bundle() -> None:
+    """Formats §9, step 2: a bundle without headers would prove nothing."""
+    with pytest.raises(Refused) as caught:
+        bundle.whole_log(in_memory().db)
+    assert caught.value.code == "ERR_NO_RECORDS"
+
+
+def test_a_sealed_sessions_stretch_has_no_gap_and_ends_with_the_exit_of_its_seal(lab: Lab) -> None:
+    """Formats §8, the stretch; its task's records from their creation come along."""
+    made = of_session(lab)
+    assert (made["scope"], made["proofs"]) == ({"session": "S-1"}, [])
+    assert seqs(made) == list(range(1, 44))
+    assert made["seals"] == lab.seqs("session.seal") == [42]
+    assert has_its_head(made)
+
+
+def test_an_open_sessions_stretch_goes_to_the_head(lab: Lab) -> None:
+    made = of_session(lab, "S-2")
+    assert seqs(made) == list(range(44, 55))  # 44: the enter of the call that opened it
+    assert (made["seals"], has_its_head(made)) == ([], True)
+    lab.read()
+    assert seqs(of_session(lab, "S-2"))[-1] == 56
+
+
+def test_only_what_concerns_the_session_is_disclosed(lab: Lab) -> None:
+    """Formats §8: of the stretch's other records the header alone is there."""
+    first = lab.head().seq + 1
+    lab.start("S-3")
+    lab.think("S-2", "a secret of another session")
+    lab.create("a secret task")
+    lab.read("thought_record_list", session="S-3")
+    lab.think("S-3")
+    lab.seal("S-3")
+    lab.read("merkle_root", session="S-3")
+    made = of_session(lab, "S-3")
+    own = [*range(first, first + 3), *range(first + 10, first + 18)]
+    assert disclosed(made) == own
+    assert seqs(made) == list(range(first, first + 18))
+    assert b"secret" not in b"".join(b64decode(one["body"]) for one in made["payloads"].values())
+    assert kinds(lab, own) == {
+        "call.enter": 4,
+        "session.open": 1,
+        "thought": 1,
+        "session.seal": 1,
+        "call.exit": 4,
+    }
+
+
+def test_the_tasks_of_a_session_come_with_all_that_they_ever_depended_on(lab: Lab) -> None:
+    """Formats §8, the tasks: old or new depends_on, and theirs; each from its creation."""
+    far = lab.create("far").task_id
+    near = lab.create("near", far).task_id
+    former = lab.create("former").task_id
+    stranger = lab.create("stranger").task_id
+    own = lab.create("own", former).task_id
+    lab.update(own, depends_on=[near, far])
+    lab.update(stranger, title="another title")
+    lab.start("S-3")
+    lab.think("S-3", task=own)
+    lab.seal("S-3")
+    lab.update(own, title="after the stretch")
+    made = of_session(lab, "S-3")
+    tasks = {header["task"] for header in headers(made) if header["kind"].startswith("task")}
+    assert tasks == {far, near, former, own}
+    assert disclosed(made) == seqs(made)
+    assert kinds(lab, disclosed(made))["task"] == 5
+    assert max(disclosed(made)) == seqs(made)[-1] == lab.seqs("session.seal")[-1] + 1
+    for header in headers(made):
+        calls = [other["kind"] for other in headers(made) if other["call"] == header["call"]]
+        assert (calls[0], calls[-1]) == ("call.enter", "call.exit")
+
+
+def test_the_task_that_a_session_is_about_comes_along(lab: Lab) -> None:
+    lab.start("S-3", task="T-0001")
+    made = of_session(lab, "S-3")
+    assert {1, 2, 3, 4} <= set(disclosed(made))
+    moves = len(TO_VERIFY) + 1
+    assert kinds(lab, disclosed(made))["task"] == 1 + moves
+
+
+def test_erased_payloads_are_absent_and_the_erasures_are_there(lab: Lab) -> None:
+    """Formats §7, §8: the erasures that name any record of the bundle come along."""
+    thoughts = lab.seqs("thought", session="S-1")
+    opening = lab.seqs("session.open", session="S-1")[0]
+    erasures = [lab.erase(thoughts[0]).seq, lab.erase(thoughts[1], opening).seq]
+    other = lab.erase(lab.seqs("thought", session="S-2")[0]).seq
+    made = of_session(lab)
+    gone = {thoughts[0], thoughts[1], opening}
+    assert gone <= set(seqs(made))
+    assert set(disclosed(made)) & gone == set()
+    assert seqs(made)[-2:] == erasures
+    assert set(erasures) <= set(disclosed(made))
+    assert other not in seqs(made)
+    assert has_its_head(made)
+    whole = written(lab, bundle.whole_log(lab.db))
+    assert len(whole["headers"]) - len(whole["payloads"]) == 4
+
+
+def test_a_thoughts_bundle_has_the_thoughts_their_proofs_and_the_seal(lab: Lab) -> None:
+    """Formats §8, thoughts bundle: nothing else; one proof for each, by ascending seq."""
+    thoughts = lab.seqs("thought", session="S-1")
+    wanted = [f"R-{thoughts[3]}", f"R-{thoughts[1]}", f"R-{thoughts[3]}"]
+    made = written(lab, bundle.of_thoughts(lab.db, wanted))
+    assert made["scope"] == {"session": "S-1"}
+    assert seqs(made) == disclosed(made) == [thoughts[1], thoughts[3], 42]
+    assert made["seals"] == [42]
+    root = bytes.fromhex(json.loads(b64decode(made["payloads"]["42"]["body"]))["root"])
+    for proof, index, header in zip(made["proofs"], (1, 3), made["headers"], strict=False):
+        assert (proof["seq"], proof["index"], proof["size"]) == (thoughts[index], index, 5)
+        assert merkle.check_inclusion(
+            record.leaf(b64decode(header)),
+            index=index,
+            size=5,
+            path=[bytes.fromhex(hash) for hash in proof["path"]],
+            root=root,
+        )
+    erasure = lab.erase(thoughts[1], thoughts[2]).seq
+    made = written(lab, bundle.of_thoughts(lab.db, wanted))
+    assert seqs(made) == [thoughts[1], thoughts[3], 42, erasure]
+    assert disclosed(made) == [thoughts[3], 42, erasure]
+
+
+REFUSALS = {
+    "an unknown thought": (["R-999"], "ERR_NOT_FOUND"),
+    "no thought": (["R-1"], "ERR_NOT_FOUND"),
+    "thoughts of two sessions": (["R-9", "R-48"], "ERR_NOT_FOUND"),
+    "a thought of an open session": (["R-48"], "ERR_NOT_FINALIZED"),
+}
+
+
+@pytest.mark.parametrize(("ids", "code"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_thoughts_that_cannot_be_proved_are_refused(lab: Lab, ids: list[str], code: str) -> None:
+    assert (lab.seqs("thought", session="S-1")[0], lab.seqs("thought")[-2]) == (9, 48)
+    with pytest.raises(Refused) as caught:
+        bundle.of_thoughts(lab.db, ids)
+    assert caught.value.code == code
+
+
+def test_an_unknown_session_is_refused(lab: Lab) -> None:
+    with pytest.raises(Refused) as caught:
+        bundle.of_session(lab.db, "S-9")
+    assert caught.value.code == "ERR_SESSION_NOT_FOUND"
+
+
+def test_a_bundle_comes_piece_by_piece(lab: Lab) -> None:
+    """Issue 4: bounded memory; no piece is larger than one record."""
+    for _ in range(200):
+        lab.think("S-2", "x" * 1_000)
+    pieces = list(bundle.write(lab.db, bundle.whole_log(lab.db)))
+    assert len(pieces) > 1_200
+    assert max(map(len, pieces)) < 3_000
+    assert json.loads(b"".join(pieces))["head"]["seq"] == lab.head().seq
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[]", b'{"enter":"x","seqs":"7","set":[]}'])
+def test_a_damaged_log_is_still_exported_for_the_verifier_to_judge(lab: Lab, body: bytes) -> None:
+    """A5: what is damaged is evidence too."""
+    erasure = lab.erase(lab.seqs("thought")[0]).seq
+    lab.drop_triggers()
+    for seq in (2, 43, erasure):
+        lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    made: JSON = json.loads(b"".join(bundle.write(lab.db, bundle.of_session(lab.db, "S-1"))))
+    assert seqs(made)[-1] == 43
+    assert b64decode(made["payloads"]["2"]["body"]) == body

@@ -1,0 +1,281 @@
+"""store/verify.py: what each scope finds, and what it says that it has not looked at."""
+
+import pytest
+
+from colibri.core.chain import NO_HEAD
+from colibri.core.errors import Refused
+from colibri.core.ledger import Head
+from colibri.store import ledger
+from tests.support.traillab import TO_VERIFY, Lab, found, in_memory, story
+
+BLIND = "records are missing or damaged that they could follow from"
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """The story, with its triggers gone."""
+    lab = story(in_memory())
+    lab.drop_triggers()
+    lab.db.execute("PRAGMA foreign_keys = OFF")
+    return lab
+
+
+def forged(lab: Lab) -> Lab:
+    """A thought in the sealed session, with rows that go along with it."""
+    head = lab.head()
+    payload = {"thought_id": f"R-{head.seq + 1}", "index": 5, "type": "plan", "content": "late"}
+    last = lab.db.execute("SELECT last_leaf FROM sessions WHERE session_id = 'S-1'").get
+    entry = lab.forge("thought", {**payload, "prev": last.hex()}, session="S-1")
+    lab.db.execute("INSERT INTO thoughts VALUES (?, 'S-1', 5, NULL, 'plan')", (entry.seq,))
+    lab.db.execute(
+        "UPDATE sessions SET record_count = 6, last_leaf = ? WHERE session_id = 'S-1'",
+        (entry.leaf,),
+    )
+    return lab
+
+
+def test_a_sound_log_is_valid_in_every_scope_and_each_says_what_it_leaves_out(lab: Lab) -> None:
+    """Issue 4: says what it did not check."""
+    whole = lab.verify()
+    assert (whole.valid, whole.record_count, whole.not_checked) == (True, 54, (NO_HEAD,))
+    sealed, opened, task = lab.verify_session("S-1"), lab.verify_session("S-2"), lab.verify_task()
+    assert (sealed.valid, sealed.record_count) == (True, 38)
+    assert sealed.not_checked == (NO_HEAD, "records before 6 and after 43")
+    assert (opened.valid, opened.record_count) == (True, 10)
+    assert opened.not_checked == (NO_HEAD, "records before 45")
+    assert (task.valid, task.record_count) == (True, 39)
+    assert task.not_checked == (
+        NO_HEAD,
+        "records that do not name the task, and calls that are open",
+    )
+    assert [report.head.seq for report in (whole, sealed, opened, task) if report.head] == [
+        54, 43, 54, 40,
+    ]  # fmt: skip
+
+
+def test_an_unknown_session_is_refused(lab: Lab) -> None:
+    """Design §7: ERR_SESSION_NOT_FOUND, ERR_NOT_FOUND."""
+    with pytest.raises(Refused, match="there is no session S-9"):
+        lab.verify_session("S-9")
+    with pytest.raises(Refused, match="there is no task T-0009"):
+        lab.verify_task("T-0009")
+
+
+@pytest.mark.parametrize("column", ["header", "leaf", "prev", "at", "kind", "call", "session"])
+def test_a_session_is_broken_by_what_happened_within_it_and_by_nothing_else(
+    lab: Lab, column: str
+) -> None:
+    """Issue 4: for the whole log, a session or a task."""
+    value = "zeroblob(32)" if column in ("header", "leaf", "prev") else "'task'"
+    lab.db.execute(f"UPDATE ledger SET {column} = {value} WHERE seq = 9")
+    for report in (lab.verify(), lab.verify_session("S-1")):
+        assert [seq for seq, _ in found(report) if seq] == [9]  # 0: a row that is now unlike it
+    assert lab.verify_session("S-2").valid
+
+
+def test_a_task_is_broken_by_what_names_it(lab: Lab) -> None:
+    other = lab.create("another").task_id
+    lab.db.execute("UPDATE payloads SET body = x'7b7d' WHERE seq = 9")
+    assert found(lab.verify_task("T-0001")) == [(9, "altered payload")]
+    assert lab.verify_task(other).valid
+    lab.db.execute("UPDATE tasks SET title = 'other' WHERE task_id = ?", (other,))
+    report = lab.verify_task(other)
+    assert [(broken.what, broken.detail) for broken in report.breaks] == [
+        ("altered task", f"{other}: its records say otherwise: title")
+    ]
+
+
+def test_a_damaged_task_record_leaves_its_moves_unjudged_and_says_so(lab: Lab) -> None:
+    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = 2")
+    report = lab.verify_task()
+    assert found(report) == [(2, "altered payload")]
+    assert f"the moves and the row of the task: {BLIND}" in report.not_checked
+
+
+def test_a_gap_leaves_the_rows_unjudged_and_says_so(lab: Lab) -> None:
+    lab.db.execute("DELETE FROM ledger WHERE seq = 10")
+    lab.db.execute("UPDATE sessions SET intent = 'other'")
+    whole, session = lab.verify(), lab.verify_session("S-1")
+    assert found(whole) == found(session) == [(10, "missing record")]
+    assert whole.not_checked[-1] == f"the rows of tasks and sessions: {BLIND}"
+    assert session.not_checked[-1] == f"the rows of the session: {BLIND}"
+
+
+@pytest.mark.parametrize("seq", [6, 42], ids=["its opening", "its seal"])
+def test_a_session_that_cannot_be_judged_is_named(lab: Lab, seq: int) -> None:
+    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = ?", (seq,))
+    lab.db.execute("UPDATE sessions SET finalized_at = 'other' WHERE session_id = 'S-1'")
+    line = "the session S-1: a record of it cannot be read"
+    for report in (lab.verify(), lab.verify_session("S-1")):
+        assert found(report) == [(seq, "altered payload")]
+        assert report.not_checked[-1] == line
+    assert line not in lab.verify_session("S-2").not_checked
+
+
+SESSION_EDITS = {
+    "session_id": "'S-9'",
+    "intent": "'other'",
+    "task_id": "NULL",
+    "started_at": "'other'",
+    "open_seq": "open_seq + 1",
+    "record_count": "record_count + 1",
+    "last_leaf": "zeroblob(32)",
+    "finalized_at": "'other'",
+    "seal_seq": "seal_seq - 1",
+    "root": "zeroblob(32)",
+}
+
+
+@pytest.mark.parametrize("column", SESSION_EDITS)
+@pytest.mark.parametrize("session", ["S-1", "S-2"], ids=["sealed", "open"])
+def test_every_edit_of_a_sessions_row_is_found(lab: Lab, column: str, session: str) -> None:
+    """Issue 4: edit every column of sessions: detection is complete, also for the session alone."""
+    if session == "S-2":
+        lab.db.execute("PRAGMA ignore_check_constraints = ON")
+    edit = SESSION_EDITS[column]
+    if session == "S-2" and column in ("task_id", "seal_seq"):
+        edit = {"task_id": "'T-0001'", "seal_seq": "44"}[column]
+    lab.db.execute(f"UPDATE sessions SET {column} = {edit} WHERE session_id = '{session}'")
+    assert "altered session" in [what for _, what in found(lab.verify())]
+    renamed = column == "session_id"
+    assert not lab.verify_session("S-9" if renamed else session).valid
+
+
+def test_a_session_that_was_unsealed_in_its_row_is_found(lab: Lab) -> None:
+    """A seal cannot be taken back, nor by editing what the tools look at."""
+    lab.db.execute(
+        "UPDATE sessions SET root = NULL, seal_seq = NULL, finalized_at = NULL;"
+        "DELETE FROM merkle_nodes"
+    )
+    assert found(lab.verify_session("S-1")) == [(0, "altered session")]
+    assert found(lab.verify()) == [(0, "altered session")]
+
+
+def test_a_forged_thought_after_the_seal_is_found_in_every_scope(lab: Lab) -> None:
+    """Issue 4: thought after the seal."""
+    forged(lab)
+    assert (55, "thought after seal") in found(lab.verify())
+    assert found(lab.verify_session("S-1")) == [(0, "altered session")]
+
+
+def test_a_record_that_only_breaks_the_rules_is_found(lab: Lab) -> None:
+    """Sound hashes are not enough."""
+    payload = {"root": "0" * 64, "count": 2, "first_seq": 48, "last_seq": 51}
+    seal = lab.forge("session.seal", payload, session="S-2")
+    assert (seal.seq, "bad seal") in found(lab.verify())
+    assert (seal.seq, "bad seal") in found(lab.verify_session("S-2"))
+    move = {"task_id": "T-0001", "version": 8, "attempt": 1, "set": {"status": ["DONE", "INIT"]}}
+    moved = lab.forge("task", move, task="T-0001")
+    assert (moved.seq, "illegal move") in found(lab.verify())
+    assert (moved.seq, "illegal move") in found(lab.verify_task())
+
+
+def test_a_task_is_judged_by_the_dependencies_it_ever_had(lab: Lab) -> None:
+    """Design §8: entering APPLY needs every dependency DONE or CANCELLED."""
+    first, second = lab.create("one").task_id, lab.create("two").task_id
+    lab.update(second, depends_on=[first])
+    lab.move(first, "CANCELLED")
+    lab.move(second, *TO_VERIFY)
+    assert lab.verify_task(second).valid
+    third = lab.create("three", second).task_id
+    lab.move(third, "GATHER", "ANALYZE", "PLAN")
+    move = {"task_id": third, "version": 5, "attempt": 1, "set": {"status": ["PLAN", "APPLY"]}}
+    moved = lab.forge("task", move, task=third)
+    assert (moved.seq, "blocked move") in found(lab.verify_task(third))
+    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = ?", (lab.seqs("task")[-1],))
+    assert (moved.seq, "altered payload") in found(lab.verify_task(third))
+
+
+def test_changes_that_come_after_the_call_that_asks_are_no_damage(lab: Lab) -> None:
+    """Design §9: up to the record before its own enter; the rows are already further."""
+    upto = lab.head().seq
+    task = lab.create("later").task_id
+    lab.start("S-3")
+    lab.think("S-2")
+    lab.think("S-3", task=task)
+    lab.seal("S-2")
+    lab.update(task, title="later still")
+    assert (lab.verify(upto=upto).valid, lab.verify(upto=upto).record_count) == (True, 54)
+    assert lab.verify_session("S-2", upto=upto).valid
+    assert lab.verify_session("S-1", upto=upto).valid
+    assert lab.verify_session("S-3", upto=upto).valid
+    assert lab.verify_task(task, upto=upto).valid
+    moved = lab.head().seq
+    lab.update(task, title="and again")
+    assert lab.verify_task(task, upto=moved).valid
+    assert lab.verify_session("S-1", upto=30).valid
+    assert lab.verify_session("S-1", upto=30).record_count == 25
+
+
+def test_an_erasure_that_comes_after_the_call_that_asks_is_no_damage(lab: Lab) -> None:
+    upto = lab.head().seq
+    thought = lab.think("S-2")
+    lab.think("S-2", "and on")
+    lab.erase(thought.seq)
+    assert lab.verify(upto=upto).valid
+    assert lab.verify_session("S-2", upto=upto).valid
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 5_000, b"7"])
+def test_damage_that_comes_after_the_call_that_asks_stops_no_check(lab: Lab, body: bytes) -> None:
+    """What is wrong there is for the next verification to tell."""
+    upto = lab.head().seq
+    lab.start("S-3")
+    lab.seal("S-2")
+    for seq in (lab.seqs("session.open")[-1], lab.seqs("session.seal")[-1]):
+        lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    report = lab.verify(upto=upto)
+    assert (report.record_count, report.head and report.head.seq) == (54, 54)
+    assert "the session S-2: a record of it cannot be read" in report.not_checked
+    assert not lab.verify().valid
+
+
+def test_text_that_is_no_text_stops_no_check(lab: Lab) -> None:
+    """Somebody else's bytes in a column are damage to tell of, not a reason to fail."""
+    lab.db.execute("UPDATE ledger SET call = CAST(x'ff' AS TEXT) WHERE seq = 9")
+    assert found(lab.verify()) == found(lab.verify_session("S-1")) == [(9, "altered column")]
+    assert found(lab.verify_task()) == [(9, "altered column")]
+    upto = lab.head().seq
+    lab.think("S-2")
+    lab.db.execute("UPDATE ledger SET at = CAST(x'ff' AS TEXT) WHERE seq > ?", (upto,))
+    assert found(lab.verify_session("S-2", upto=upto)) == []
+
+
+def test_only_the_first_hundred_breaks_are_listed_with_those_of_rows(lab: Lab) -> None:
+    """Design §7: breaks (first 100)."""
+    for number in range(120):
+        lab.start(f"X-{number}")
+    lab.db.execute("UPDATE sessions SET intent = 'other'")
+    report = lab.verify()
+    assert (report.broken_count, len(report.breaks)) == (122, 100)
+    assert report.first_broken_at is None
+
+
+def test_a_head_from_outside_is_held_against_the_log(lab: Lab) -> None:
+    """trust.md §2.2: what only someone with an earlier head can see."""
+    head = lab.head()
+    assert lab.verify(head=head).not_checked == ()
+    lab.db.execute("DELETE FROM ledger WHERE seq > 52; DELETE FROM payloads WHERE seq > 52")
+    assert found(lab.verify(head=head)) == [(53, "truncated")]
+    assert found(lab.verify()) == []
+    wrong = Head(20, bytes(32))
+    assert (20, "replaced") in found(lab.verify(head=wrong))
+
+
+def test_an_empty_log_is_valid_in_itself_and_says_that_nothing_was_checked() -> None:
+    """trust.md §5 (10)."""
+    report = in_memory().verify()
+    assert (report.valid, report.record_count) == (True, 0)
+    assert report.not_checked[0] == "the log holds no records: nothing was checked"
+
+
+def test_a_task_row_that_no_record_explains_is_found() -> None:
+    lab = in_memory()
+    lab.create()
+    lab.drop_triggers()
+    lab.db.execute("PRAGMA foreign_keys = OFF")
+    lab.db.execute("DELETE FROM ledger")
+    report = lab.verify_task()
+    assert (report.record_count, report.head) == (0, None)
+    assert found(report) == [(0, "altered task")]
+    assert ledger.head(lab.db) is None

@@ -1,0 +1,288 @@
+"""A ledger written without a server: the store's own functions, each change within its call."""
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+from apsw import Connection
+
+from colibri.core import ledger as record
+from colibri.core.chain import Report
+from colibri.core.errors import Refused
+from colibri.core.ledger import Entry
+from colibri.store import db as database
+from colibri.store import ledger, proofs, sessions, task_changes, trail
+from colibri.store.ledger import Chain
+from colibri.store.sessions import Session
+from colibri.store.tasks import Task
+from colibri.store.trail import Thought
+from colibri.store.verify import verify, verify_session, verify_task
+
+T = TypeVar("T")
+JSON = dict[str, Any]
+LOG = "colibri/" + "0123456789abcdef" * 2
+ZEROS = "0" * 64
+SERVER = "00000000-0000-4000-8000-00000000c01b"
+TO_VERIFY = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
+NEW: JSON = {"description": None, "project": None, "priority": "medium", "assignee": None}
+
+
+def no_pause() -> None:
+    """Nobody waits."""
+
+
+def nonce(seq: int) -> bytes:
+    return seq.to_bytes(32, "big")
+
+
+class Lab:
+    """Each method is one call: enter, what it changes, exit. A refusal is recorded, then raised."""
+
+    def __init__(self, db: Connection, log: str = LOG) -> None:
+        self.db = db
+        self.log = log
+        self._calls = 0
+
+    def start(self, id: str = "S-1", *, intent: str = "try", task: str | None = None) -> Session:
+        def act(call: "Call") -> Session:
+            return sessions.start(
+                self.db, call.append, id, intent=intent, task_id=task, now=call.now
+            )
+
+        return self.call("audit_session_start", act, session=id, task=task)
+
+    def think(
+        self,
+        session: str = "S-1",
+        content: str = "because",
+        *,
+        type: str = "plan",
+        task: str | None = None,
+        agent: str | None = None,
+    ) -> Thought:
+        def act(call: "Call") -> Thought:
+            return trail.record(
+                self.db,
+                call.append,
+                sessions.get_open(self.db, session),
+                seq=call.next_seq,
+                type=type,
+                content=content,
+                task=task,
+            )
+
+        return self.call("thought_record", act, session=session, task=task, agent=agent)
+
+    def seal(self, session: str = "S-1") -> Session:
+        def act(call: "Call") -> Session:
+            return proofs.seal(self.db, call.append, session, now=call.now)
+
+        return self.call("merkle_finalize", act, session=session)
+
+    def create(self, title: str = "a task", *depends_on: str, **fields: Any) -> Task:
+        def act(call: "Call") -> Task:
+            wanted = {**NEW, "title": title, "depends_on": list(depends_on), **fields}
+            return task_changes.create(self.db, call.append, fields=wanted, now=call.now)
+
+        return self.call("task_create", act)
+
+    def update(self, task: str, **changes: Any) -> Task:
+        def act(call: "Call") -> Task:
+            return task_changes.update(
+                self.db, call.append, task, changes=changes, expected_version=None, now=call.now
+            )
+
+        return self.call("task_update", act, task=task)
+
+    def move(self, task: str, *states: str) -> None:
+        for status in states:
+            self.update(task, status=status)
+
+    def read(self, tool: str = "task_list", *, session: str | None = None) -> None:
+        """A call that changes nothing."""
+        self.call(tool, lambda call: None, session=session)
+
+    def call(
+        self,
+        tool: str,
+        act: Callable[["Call"], T],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+    ) -> T:
+        with self.calling(tool, session=session, task=task, agent=agent) as call:
+            try:
+                return act(call)
+            except Refused as refused:
+                call.refusal = refused
+        raise call.refusal
+
+    @contextmanager
+    def calling(
+        self,
+        tool: str,
+        *,
+        session: str | None = None,
+        task: str | None = None,
+        agent: str | None = None,
+        ends: bool = True,
+    ) -> Iterator["Call"]:
+        """A call in its one transaction; one that does not end stays open."""
+        named = {"session": session, "task": task, "agent": agent}
+        self._calls += 1
+        with database.transaction(self.db, durable=False):
+            call = Call(self, self._calls, named)
+            arguments = {f"{name}_id": id for name, id in named.items() if id is not None}
+            payload = record.enter_payload(server=SERVER, tool=tool, arguments=arguments)
+            enter = call.append("call.enter", payload)
+            yield call
+            if ends:
+                left = record.exit_payload(
+                    enter=enter.seq,
+                    tool=tool,
+                    outcome="ok" if call.refusal is None else "refused",
+                    code=None if call.refusal is None else call.refusal.code,
+                    result_sha256=ZEROS,
+                    duration_ms=1,
+                )
+                call.append("call.exit", left)
+
+    def forge(
+        self, kind: str, payload: JSON, *, session: str | None = None, task: str | None = None
+    ) -> Entry:
+        """A record that is sound in itself and that no tool has written."""
+        with database.transaction(self.db, durable=False):
+            return self._outside().append(kind, payload, session=session, task=task)
+
+    def erase(self, *seqs: int) -> Entry:
+        """Delete payloads as design §9 says, with what the rows show of a session's intent."""
+        with database.transaction(self.db, durable=False):
+            for seq in seqs:
+                self.db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+                self.db.execute(
+                    "UPDATE sessions SET intent = '[erased]' WHERE open_seq = ?", (seq,)
+                )
+            payload: JSON = {"seqs": list(seqs), "reason": "asked for"}
+            return self._outside().append("erasure", payload)
+
+    def _outside(self) -> "Call":
+        return Call(self, 0, {"session": None, "task": None, "agent": None})
+
+    def seqs(self, kind: str, **columns: str) -> list[int]:
+        """Where the records of a kind are."""
+        clause = "".join(f" AND {name} = ?" for name in columns)
+        query = f"SELECT seq FROM ledger WHERE kind = ?{clause} ORDER BY seq"
+        return [int(str(seq)) for (seq,) in self.db.execute(query, (kind, *columns.values()))]
+
+    def head(self) -> Entry:
+        found = ledger.head(self.db)
+        assert found is not None
+        return found
+
+    def verify(self, **options: Any) -> Report:
+        return verify(self.db, pause=no_pause, **options)
+
+    def verify_session(self, id: str = "S-1", **options: Any) -> Report:
+        return verify_session(self.db, id, pause=no_pause, **options)
+
+    def verify_task(self, id: str = "T-0001", **options: Any) -> Report:
+        return verify_task(self.db, id, **options)
+
+    def drop_triggers(self) -> None:
+        """What A2 of trust.md §2.1 does first."""
+        drop_triggers(self.db)
+
+
+class Call:
+    """What a handler is given, as far as the store needs it."""
+
+    def __init__(self, lab: Lab, number: int, named: dict[str, str | None]) -> None:
+        self.id = f"00000000-0000-4000-8000-{number:012x}"
+        self.now = f"2026-01-01T00:00:00.{number:06d}Z"
+        self.refusal: Refused | None = None
+        self._chain = Chain(lab.db, lab.log, nonce)
+        self._named = named
+
+    @property
+    def next_seq(self) -> int:
+        return self._chain.mark().seq + 1
+
+    def append(
+        self,
+        kind: str,
+        payload: dict[str, object],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Entry:
+        made = {"session": session, "task": task}
+        self._named.update({name: id for name, id in made.items() if id is not None})
+        return self._chain.append(kind, payload, at=self.now, call=self.id, **self._named)
+
+
+@functools.cache
+def _empty() -> bytes:
+    db = database.connect(":memory:", "write")
+    for migration in database.load_migrations():
+        db.execute(migration.sql)
+    ledger.create_log(db, LOG)
+    return db.serialize("main")
+
+
+def in_memory() -> Lab:
+    """A lab for one example of many: real SQLite, no file."""
+    db = database.connect(":memory:", "write")
+    db.deserialize("main", _empty())
+    return Lab(db)
+
+
+@contextmanager
+def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
+    """The database of a project, open for writing, without a server."""
+    result = database.open_writer(
+        str(project / "data" / "colibri.db"),
+        lock_timeout=1.0,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="20260101T000000Z",
+        new_log=lambda: log,
+    )
+    try:
+        yield result.db
+    finally:
+        database.close(result)
+
+
+def drop_triggers(db: apsw.Connection) -> None:
+    """Those that refuse; the ones that count go on counting."""
+    query = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%refuse%'"
+    for (name,) in db.execute(query).fetchall():
+        db.execute(f"DROP TRIGGER {name}")
+
+
+def found(report: Report) -> list[tuple[int, str]]:
+    """Where each damage is, and its name."""
+    return [(broken.seq, broken.what) for broken in report.breaks]
+
+
+def story(lab: Lab) -> Lab:
+    """A task from INIT to DONE in a sealed session of five thoughts, and an open one of two."""
+    task = lab.create("mend it", project="p").task_id
+    lab.start("S-1", intent="mend", task=task)
+    lab.think("S-1", "first look", type="analysis", task=task, agent="ada")
+    lab.move(task, *TO_VERIFY)
+    for content in ("it holds", 'and "so" on\n', "für später"):
+        lab.think("S-1", content, type="decision", task=task)
+    lab.think("S-1", "done, because", type="reflection", task=task)
+    lab.move(task, "DONE")
+    lab.seal("S-1")
+    lab.start("S-2", intent="look around")
+    lab.think("S-2", "hm")
+    lab.think("S-2", "aha")
+    lab.read()
+    return lab
