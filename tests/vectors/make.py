@@ -1,0 +1,44 @@
+"""Write the vectors: python -m tests.vectors.make DIRECTORY
+
+The files in this folder were written once and are frozen (SHA256SUMS). A new vector is added to
+them; one that is there is never written anew: whoever verifies by them must find them unchanged.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.vectors import forged, honest, malformed, tampered
+from tests.vectors.builder import Object
+
+FAMILIES = (honest, tampered, forged, malformed)
+
+
+def main(arguments: list[str]) -> int:
+    (directory,) = map(Path, arguments)
+    index: list[Object] = []
+    for family in FAMILIES:
+        for vector in family.vectors():
+            path = directory / vector.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(vector.data())
+            index.append(vector.entry())
+    _write(directory / "index.json", index)
+    files = sorted(path for path in directory.rglob("*.json"))
+    sums = [f"{_sha(path)}  {path.relative_to(directory).as_posix()}\n" for path in files]
+    (directory / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    return 0
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

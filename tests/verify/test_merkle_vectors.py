@@ -1,0 +1,202 @@
+"""The tree functions of both verifiers: the published example, a naive definition, and mutants."""
+
+import hashlib
+import random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.verify.conftest import Node
+
+# The example tree of the Certificate Transparency reference code.
+INPUTS = (
+    "",
+    "00",
+    "10",
+    "2021",
+    "3031",
+    "40414243",
+    "5051525354555657",
+    "606162636465666768696a6b6c6d6e6f",
+)
+ROOTS = (
+    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+)
+PATH_5_OF_8 = (
+    "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
+    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
+    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+)
+MOST = 128
+MUTANTS = 20_000
+
+Proof = tuple[str, int, int, list[str]]  # leaf, index, size, path
+
+
+def leaf(data: bytes) -> bytes:
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+LEAVES = [leaf(number.to_bytes(2, "big")) for number in range(MOST)]
+EXAMPLE = [leaf(bytes.fromhex(text)) for text in INPUTS]
+
+
+# RFC 6962, 2.1 and 2.1.1, word for word; nothing here is shared with what is tested.
+
+
+def naive_root(leaves: list[bytes]) -> bytes:
+    if len(leaves) == 1:
+        return leaves[0]
+    k = max(2**i for i in range(8) if 2**i < len(leaves))
+    return hashlib.sha256(b"\x01" + naive_root(leaves[:k]) + naive_root(leaves[k:])).digest()
+
+
+def naive_path(m: int, leaves: list[bytes]) -> list[bytes]:
+    if len(leaves) == 1:
+        return []
+    k = max(2**i for i in range(8) if 2**i < len(leaves))
+    if m < k:
+        return [*naive_path(m, leaves[:k]), naive_root(leaves[k:])]
+    return [*naive_path(m - k, leaves[k:]), naive_root(leaves[:k])]
+
+
+@pytest.fixture(scope="module")
+def honest() -> list[tuple[Proof, str]]:
+    """Every (index, size) up to MOST, with the root that its proof must lead to."""
+    cases = []
+    for size in range(1, MOST + 1):
+        root = naive_root(LEAVES[:size]).hex()
+        for index in range(size):
+            path = [step.hex() for step in naive_path(index, LEAVES[:size])]
+            cases.append(((LEAVES[index].hex(), index, size, path), root))
+    return cases
+
+
+def python_root(python: ModuleType, proof: Proof) -> str | None:
+    text, index, size, path = proof
+    steps = [bytes.fromhex(step) for step in path]
+    root = python.root_of_proof(bytes.fromhex(text), index, size, steps)
+    return None if root is None else root.hex()
+
+
+def test_the_published_roots_come_out(python: ModuleType) -> None:
+    assert [python.leaf_hash(bytes.fromhex(text)) for text in INPUTS] == EXAMPLE
+    for size, root in enumerate(ROOTS, 1):
+        assert python.tree_root(EXAMPLE[:size]).hex() == root
+
+
+def test_the_published_roots_come_out_of_the_javascript(node: Node) -> None:
+    trees = [[leaf.hex() for leaf in EXAMPLE[:size]] for size in range(1, 9)]
+    assert node("roots", trees) == list(ROOTS)
+
+
+def test_the_published_proof_holds_in_both(python: ModuleType, node: Node) -> None:
+    proof: Proof = (EXAMPLE[5].hex(), 5, 8, list(PATH_5_OF_8))
+    assert python_root(python, proof) == ROOTS[7]
+    assert node("proofs", [proof]) == [ROOTS[7]]
+
+
+def test_every_root_up_to_128_is_that_of_the_definition(python: ModuleType, node: Node) -> None:
+    sizes = range(1, MOST + 1)
+    wanted = [naive_root(LEAVES[:size]).hex() for size in sizes]
+    assert [python.tree_root(LEAVES[:size]).hex() for size in sizes] == wanted
+    assert node("roots", [[leaf.hex() for leaf in LEAVES[:size]] for size in sizes]) == wanted
+
+
+def test_every_proof_up_to_128_holds_in_both(
+    python: ModuleType, node: Node, honest: list[tuple[Proof, str]]
+) -> None:
+    wanted = [root for _, root in honest]
+    assert len(honest) == MOST * (MOST + 1) // 2
+    assert [python_root(python, proof) for proof, _ in honest] == wanted
+    assert node("proofs", [proof for proof, _ in honest]) == wanted
+
+
+def test_no_tree_has_a_proof_of_another_length(
+    python: ModuleType, honest: list[tuple[Proof, str]]
+) -> None:
+    for (text, index, size, path), _ in honest:
+        assert python_root(python, (text, index, size, [*path, "00" * 32])) is None
+        if path:
+            assert python_root(python, (text, index, size, path[:-1])) is None
+
+
+@pytest.mark.parametrize(("index", "size"), [(0, 0), (1, 1), (8, 8), (-1, 8), (9, 8), (2**53, 1)])
+def test_an_index_outside_the_tree_is_refused(
+    python: ModuleType, node: Node, index: int, size: int
+) -> None:
+    proof: Proof = (EXAMPLE[0].hex(), index, size, list(PATH_5_OF_8))
+    assert python_root(python, proof) is None
+    assert node("proofs", [proof, (proof[0], index, size, [])]) == [None, None]
+
+
+def test_a_tree_beyond_32_bits_is_walked_alike_in_both(python: ModuleType, node: Node) -> None:
+    """Bit operations of JavaScript end there."""
+    shuffled = random.Random(7)
+    proofs: list[Any] = []
+    for _ in range(200):
+        size = shuffled.randrange(2**31, 2**53)
+        index = shuffled.choice([0, size - 1, shuffled.randrange(size)])
+        for length in range(45, 54):
+            path = [LEAVES[n].hex() for n in range(length)]
+            proofs.append((EXAMPLE[0].hex(), index, size, path))
+    roots = [python_root(python, proof) for proof in proofs]
+    assert any(roots) and not all(roots)
+    assert node("proofs", proofs) == roots
+
+
+def mutate(proof: Proof, chance: random.Random) -> Proof:
+    """The proof with one thing wrong: its leaf, index or path."""
+    text, index, size, path = proof
+    steps = list(path)
+    way = chance.choice(["leaf", "index", "flip", "drop", "add", "swap", "double", "replace"])
+    at = chance.randrange(len(steps)) if steps else 0
+    if way == "leaf" or (not steps and way not in ("index", "add")):
+        return flip(text, chance), index, size, steps
+    if way == "index":
+        return text, chance.choice([n for n in range(-1, size + 2) if n != index]), size, steps
+    if way == "flip":
+        steps[at] = flip(steps[at], chance)
+    elif way == "drop":
+        del steps[at]
+    elif way == "add":
+        steps.insert(chance.randrange(len(steps) + 1), chance.choice(LEAVES).hex())
+    elif way == "swap":
+        other = (at + 1) % len(steps)
+        steps[at], steps[other] = steps[other], steps[at]
+        if len(steps) == 1:
+            steps[0] = flip(steps[0], chance)
+    elif way == "double":
+        steps.insert(at, steps[at])
+    else:
+        steps[at] = text
+    return text, index, size, steps
+
+
+def flip(text: str, chance: random.Random) -> str:
+    data = bytearray.fromhex(text)
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return data.hex()
+
+
+def test_of_20000_mutated_proofs_neither_accepts_one_and_both_agree(
+    python: ModuleType, node: Node, honest: list[tuple[Proof, str]]
+) -> None:
+    chance = random.Random(6962)
+    chosen = [chance.choice(honest) for _ in range(MUTANTS)]
+    mutants = [mutate(proof, chance) for proof, _ in chosen]
+    assert all(mutant != proof for mutant, (proof, _) in zip(mutants, chosen, strict=True))
+    mine = [python_root(python, mutant) for mutant in mutants]
+    assert node("proofs", mutants) == mine
+    accepted = [
+        mutant for mutant, got, (_, root) in zip(mutants, mine, chosen, strict=True) if got == root
+    ]
+    assert accepted == []
