@@ -264,7 +264,9 @@ UNSEEN: dict[str, tuple[Attack, str]] = {
 
 def verdict(scene: Scene) -> JSON:
     with Server(scene.project, COLIBRI) as server:
-        return server.data("audit_verify_chain")
+        found = server.data("audit_verify_chain")
+        assert server.close() == 0
+    return found
 
 
 def breaks_with_head(scene: Scene) -> list[str]:

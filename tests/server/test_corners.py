@@ -367,12 +367,16 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
             start = time.monotonic()
             for _ in range(300):
                 server.post("plain")
+            passed = threading.Event()
+            eventually(lambda: len(server.ctx.load) == 300, "all of them accepted")
+            server.ctx.write.put(passed.set)
             codes = {
                 server.receive()["result"]["structuredContent"]["error"]["code"] for _ in range(300)
             }
             taken = time.monotonic() - start
         assert codes == {"UNAVAILABLE"}
         assert taken < 4
+        assert passed.wait(10)
 
 
 def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
@@ -502,3 +506,55 @@ def test_a_tool_can_be_registered_through_the_context() -> None:
         register_colibri_tool(server.ctx, "other", bad, lambda args: None)
     with server:
         assert server.data("through_it") == {"n": 1}
+
+
+def test_only_a_writing_call_can_append_records(tmp_path: Path) -> None:
+    """A read has a read-only connection, and its records are the write thread's."""
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("sly", lambda work, args: work.record("thought", {}), lane="read"))
+    with server:
+        error = server.call("sly")["structuredContent"]["error"]
+        assert error["message"] == "only a writing call can append records"
+
+
+def test_a_small_table_that_sqlite_finds_broken_is_safe_mode_integrity(tmp_path: Path) -> None:
+    """The health loop: quick_check on one small table in turn.
+
+    A read-only connection skips the CHECK constraints, so this one may write.
+    """
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("task_create", title="a task")
+        assert server.close() == 0
+    connection = db.connect(str(server.database), "write")
+    connection.execute("PRAGMA ignore_check_constraints = ON; UPDATE task_counts SET n = -1")
+    connection.execute("PRAGMA ignore_check_constraints = OFF")
+    ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
+    stopping = threading.Event()
+    stopping.set()
+    checks = health.Checks(ctx, connection, stopping)
+    for _ in db.small_tables(connection):
+        checks.check()
+    connection.close()
+    assert ctx.health.condition.cause == "integrity"
+    assert "task_counts" in ctx.health.condition.why
+
+
+def test_a_migration_and_its_backup_are_said(tmp_path: Path) -> None:
+    """Nobody should find a file that no word explains."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "colibri.db"
+    db.close(
+        db.open_writer(
+            str(path),
+            lock_timeout=5,
+            monotonic=time.monotonic,
+            sleep=time.sleep,
+            stamp="then",
+            new_log=Ids().log,
+            migrations=db.load_migrations()[:1],
+        )
+    )
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("task_create", title="after it")
+        (backup,) = path.parent.glob("colibri.db.backup-v1-*")
+        assert f"from version 1; the file as it was is {backup}" in server.stderr
