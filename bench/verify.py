@@ -256,7 +256,7 @@ def main() -> None:
         )
         print(f"{'':22}{'records':>10}{'seconds':>9}{'records/s':>12}{'peak MB':>9}")
         for what in ("bare", "whole", "bare", "whole"):
-            show({"bare": "bare loop", "whole": "verify"}[what], *alone(what, path))
+            show({"bare": "bare loop", "whole": "verify"}[what], *alone(what, str(path)))
         count, taken, peak, pings, seal = through_mcp(folder)
         show("through MCP, pinged", count, taken, peak)
     median = statistics.median(pings)

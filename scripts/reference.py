@@ -42,24 +42,44 @@ the first kind only.
 | it succeeded | `{"ok": true, "data": …}` |
 | the arguments do not fit | `{"ok": false, "error": {"code": "INVALID_PARAMS", "message", …}}` |
 | a rule said no | `{"ok": true, "data": {"ok": false, "error": {"code": "ERR_…", "message", …}}}` |
+| in the trail¹ | `{"ok": false, "error": {"code": "HANDLER_ERROR", "message": "ERR_…: …"}}` |
 | anything else | `{"ok": false, "error": {"code", "message"}}` |
+
+¹ `thought_record`, `thought_record_list` and `audit_verify_chain`.
 
 Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
 name the nearest one.
 """
 
 CODES = {
-    "ERR_NOT_FOUND": "there is no such task",
+    "ERR_NOT_FOUND": "there is no such task, or no such thought in the session",
     "ERR_VERSION_CONFLICT": "the task has changed; `current_version` is what it is at now",
     "ERR_CYCLE": "the task would wait for itself; `cycle` is the way back to it",
     "ERR_INVALID_TRANSITION": "no such move; `next_states` are the legal ones",
     "ERR_BLOCKED": "dependencies have not ended; `blockers` are those",
     "ERR_WRITEBACK_REQUIRED": "DONE needs a thought about the current `attempt`",
+    "ERR_SESSION_NOT_FOUND": "there is no such session",
+    "ERR_SESSION_EXISTS": "there is a session with this id already",
+    "ERR_ALREADY_FINALIZED": "the session is sealed; `root` is its root",
+    "ERR_NOT_FINALIZED": "the session is not sealed yet",
+    "ERR_NO_RECORDS": "the session has no thoughts to seal",
 }
 REFUSALS: dict[str, tuple[str, ...]] = {
     "task_create": ("ERR_NOT_FOUND",),
     "task_get": ("ERR_NOT_FOUND",),
-    "task_update": tuple(CODES),
+    "task_update": (
+        "ERR_NOT_FOUND",
+        "ERR_VERSION_CONFLICT",
+        "ERR_CYCLE",
+        "ERR_INVALID_TRANSITION",
+        "ERR_BLOCKED",
+        "ERR_WRITEBACK_REQUIRED",
+    ),
+    "thought_record": ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_NOT_FOUND"),
+    "audit_verify_chain": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FOUND"),
+    "audit_session_start": ("ERR_SESSION_EXISTS", "ERR_NOT_FOUND"),
+    "merkle_finalize": ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_NO_RECORDS"),
+    "merkle_root": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FINALIZED", "ERR_NOT_FOUND"),
 }
 
 MISTAKES: tuple[tuple[str, str, JSON], ...] = (

@@ -16,10 +16,14 @@ CATALOGUE: tuple[Tool, ...] = (
 )
 
 INSTRUCTIONS = (
-    "Colibri keeps an account of your work: every call is recorded in a hash-chained ledger that"
-    " anyone can verify later. Answers are {ok, data} or {ok: false, error: {code, message}}; an"
-    " error says what was wrong and what would be right. server_health tells where the database is"
-    " and whether writing is possible."
+    "Colibri keeps an account of your work that anyone can verify later. The order of a normal"
+    " session: audit_session_start with your intent; task_create for each piece of work, or"
+    " task_next_actions to see what can be done now; thought_record with your session_id, and the"
+    " task_id, for plans, analyses and decisions as you make them; task_update to move a task one"
+    " step at a time; at least one thought about a task before it is DONE; merkle_finalize at the"
+    " end, whose root you keep or report. A call that did not happen has isError, and its error, in"
+    " error or in data.error, says what was wrong and what would be right: correct the call and try"
+    " again. server_health tells where the database is and whether writing is possible."
 )
 
 PATH = os.path.join(os.path.dirname(__file__), "catalogue.json")
