@@ -137,7 +137,7 @@ def test_a_payload_with_other_members_than_its_kinds_is_not_encoded(kind: str) -
 
 
 def test_an_empty_log_is_valid_and_says_that_nothing_was_checked() -> None:
-    """trust.md §5 (10): no plain OK for an empty log."""
+    """No plain OK for an empty log."""
     report = check([])
     assert (report.valid, report.record_count, report.head) == (True, 0, None)
     assert report.first_broken_at is None

@@ -12,7 +12,7 @@ from colibri.core import merkle
 SIZE = 128
 MUTANTS = 20_000
 
-# The example that certificate transparency logs are tested with; trust.md §3.
+# The example that certificate transparency logs are tested with.
 INPUTS = [
     bytes.fromhex(text)
     for text in (
@@ -107,7 +107,7 @@ def accepts_consistency(old: int, size: int, path: Sequence[bytes]) -> bool:
 
 
 def test_leaves_and_nodes_are_hashed_with_their_tags() -> None:
-    """trust.md §3: leaf("L123456"), node("N123", "N456"); an empty tree is no empty leaf."""
+    """Leaf("L123456"), node("N123", "N456"); an empty tree is no empty leaf."""
     leaf = "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56"
     node = "aa217fe888e47007fa15edab33c2b492a722cb106c64667fc2b044444de66bbb"
     assert merkle.leaf_hash(b"L123456").hex() == leaf
@@ -116,20 +116,20 @@ def test_leaves_and_nodes_are_hashed_with_their_tags() -> None:
 
 
 def test_the_published_example_has_its_roots() -> None:
-    """trust.md §3, Tree."""
+    """The roots of the first 0 to 8 leaves of the published example."""
     roots = [merkle.root(EXAMPLE[:size]).hex() for size in range(9)]
     assert roots == list(ROOTS)
 
 
 def test_the_published_example_has_its_proofs() -> None:
-    """trust.md §3: inclusion(5 of 8), consistency(6 → 8)."""
+    """Inclusion(5 of 8), consistency(6 → 8)."""
     tree = merkle.levels(EXAMPLE)
     assert tuple(hash.hex() for hash in merkle.prove_inclusion(tree, 5)) == INCLUSION_5_OF_8
     assert tuple(hash.hex() for hash in merkle.prove_consistency(tree, 6)) == CONSISTENCY_6_TO_8
 
 
 def test_roots_are_those_of_the_recursive_definition() -> None:
-    """RFC 6962 §2.1; trust.md §5 (5): all sizes, not those that happen to agree."""
+    """RFC 6962 §2.1: all sizes, not those that happen to agree."""
     for size in range(1, SIZE + 1):
         assert merkle.root(LEAVES[:size]) == naive_root(0, size)
 
@@ -153,7 +153,7 @@ def test_every_consistency_proof_is_the_naive_one_and_holds() -> None:
 
 
 def test_a_doubled_last_leaf_gives_another_root() -> None:
-    """trust.md §2.2, last row: [a, b, c] and [a, b, c, c]; CVE-2012-2459."""
+    """[a, b, c] and [a, b, c, c]; CVE-2012-2459."""
     assert merkle.root(LEAVES[:3]) != merkle.root([*LEAVES[:3], LEAVES[2]])
 
 
@@ -161,7 +161,7 @@ def test_a_doubled_last_leaf_gives_another_root() -> None:
 def test_no_inclusion_of_a_leaf_that_is_not_there_is_proved_or_accepted(
     size: int, index: int
 ) -> None:
-    """Issue 4: refuse size 0 and an index out of range."""
+    """Refuse size 0 and an index out of range."""
     with pytest.raises(ValueError, match="no leaf"):
         merkle.prove_inclusion(TREES[size], index)
     root = merkle.root(LEAVES[:size])
@@ -173,7 +173,7 @@ def test_no_inclusion_of_a_leaf_that_is_not_there_is_proved_or_accepted(
 def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
     old: int, size: int
 ) -> None:
-    """trust.md §5 (4): from size 0 anything would follow."""
+    """From size 0 anything would follow."""
     with pytest.raises(ValueError, match="no tree of"):
         merkle.prove_consistency(TREES[size], old)
     for path in ([], [LEAVES[0]], naive_consistency(6, 0, 8)):
@@ -185,7 +185,7 @@ def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 64, 100])
 def test_a_proof_is_used_up_exactly(size: int) -> None:
-    """trust.md §5 (3): neither a hash too many nor one too few, at either end."""
+    """Neither a hash too many nor one too few, at either end."""
     for index in range(size):
         path = naive_inclusion(index, 0, size)
         for wrong in ([*path, LEAVES[0]], [LEAVES[0], *path], path[1:], path[:-1]):
@@ -198,7 +198,7 @@ def test_a_proof_is_used_up_exactly(size: int) -> None:
 
 @pytest.mark.parametrize("wrong", [LEAVES[0][:31], LEAVES[0] + b"\0", b"", "00" * 32, None, 7])
 def test_what_is_no_hash_is_refused_wherever_it_stands(wrong: object) -> None:
-    """Issue 4: wrong lengths; a check never raises, it says no."""
+    """Wrong lengths; a check never raises, it says no."""
     path: list[object] = list(naive_inclusion(2, 0, 5))
     good = {"leaf": LEAVES[2], "root": naive_root(0, 5)}
     for at in range(len(path)):
@@ -246,7 +246,7 @@ def mutate(chance: random.Random, path: list[bytes]) -> list[bytes]:
 
 
 def test_no_mutated_proof_is_accepted() -> None:
-    """Issue 4: 20,000 mutants; index, size and roots are the caller's and stay."""
+    """20,000 mutants; index, size and roots are the caller's and stay."""
     chance, tried = random.Random(4), 0
     while tried < MUTANTS:
         size = chance.randrange(2, SIZE + 1)
@@ -262,7 +262,7 @@ def test_no_mutated_proof_is_accepted() -> None:
 
 
 def test_no_proof_is_accepted_for_another_leaf_place_or_root() -> None:
-    """Trust §5 (2): what the caller knows decides."""
+    """What the caller knows decides."""
     for size in range(2, 40):
         for index in range(size):
             path, root = naive_inclusion(index, 0, size), naive_root(0, size)

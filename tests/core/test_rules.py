@@ -87,7 +87,7 @@ def test_a_task_record_without_a_task_in_its_header_is_judged() -> None:
 
 
 def test_a_check_of_one_session_looks_at_no_task_and_at_no_other_session() -> None:
-    """Issue 4: audit_verify_chain for a session."""
+    """audit_verify_chain for a session."""
     rules = Rules(session="S")
     other = OPENED._replace(session="T")
     assert fed(rules, BAD_TASK, OPENED, other, BAD_THOUGHT) == ["bad thought"]
@@ -95,7 +95,7 @@ def test_a_check_of_one_session_looks_at_no_task_and_at_no_other_session() -> No
 
 
 def test_a_check_of_tasks_looks_at_no_session() -> None:
-    """Issue 4: audit_verify_chain for a task."""
+    """audit_verify_chain for a task."""
     rules = Rules(only_tasks=True)
     assert fed(rules, BAD_TASK, OPENED, BAD_THOUGHT) == ["bad task record"]
     assert rules.tasks.tasks["T-0001"].evidence

@@ -156,7 +156,7 @@ LIES: dict[str, tuple[Lie, list[tuple[int, str]]]] = {
 
 @pytest.mark.parametrize(("lie", "damage"), LIES.values(), ids=LIES.keys())
 def test_each_lie_is_found_once_and_by_its_name(lie: Lie, damage: list[tuple[int, str]]) -> None:
-    """Issue 4: the verdict names the lie; what follows it is judged by what is stored."""
+    """The verdict names the lie; what follows it is judged by what is stored."""
     records = honest()
     lie(records)
     assert found(records) == damage

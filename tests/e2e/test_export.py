@@ -60,7 +60,7 @@ SCOPES = {
 def test_each_scope_is_written_into_a_file_and_told(
     project: Path, what: list[str], scope: JSON | None, records: int, proofs: int
 ) -> None:
-    """Issue 4: colibri export (--session ID | --all | --thought ID…) -o FILE."""
+    """colibri export (--session ID | --all | --thought ID…) -o FILE."""
     code, out, err = export(project, *what, "-o", "out.colibri.json")
     made = bundle(project / "out.colibri.json")
     assert (code, err) == (0, "")

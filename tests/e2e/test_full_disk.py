@@ -72,7 +72,7 @@ def test_on_a_full_disk_writing_is_refused_and_reading_goes_on(tmp_path: Path, d
 def test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lost(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Design §10, trust R5: the next successful commit ends it; ten times over."""
+    """Design §10: the next successful commit ends it; ten times over."""
     receipts: list[JSON] = []
     with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
         for _ in range(10):

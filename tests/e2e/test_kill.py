@@ -104,7 +104,7 @@ def _pass(seconds: float) -> None:
 def test_no_acknowledged_call_is_lost_to_kill_9_and_every_next_start_is_clean(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §4, §6; trust R1: no answer leaves before the sync that covers it."""
+    """Design §4, §6: no answer leaves before the sync that covers it."""
     began = time.monotonic()
     seed = random.randrange(2**32)
     killer = Killer(tmp_path, TOOLBOX, seed)
@@ -157,7 +157,7 @@ def test_a_database_whose_creation_was_killed_is_created_by_the_next_start(tmp_p
 
 @pytest.mark.slow
 def test_the_same_rounds_catch_a_server_that_answers_before_it_commits(tmp_path: Path) -> None:
-    """Trust R0: the harness must first prove that it can fail."""
+    """The harness must first prove that it can fail."""
     killer = Killer(tmp_path, HASTY, seed=1)
     for _ in range(30):
         killer.round()

@@ -44,7 +44,7 @@ class Client(threading.Thread):
 def test_16_servers_started_at_once_on_no_database_share_one_unbroken_chain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §9, §12; trust R6: no failed start, no error, no call lost or recorded twice."""
+    """Design §9, §12: no failed start, no error, no call lost or recorded twice."""
     began = time.perf_counter()
     servers = [Server(tmp_path, handshake=False) for _ in range(SERVERS)]
     try:

@@ -67,7 +67,7 @@ def listed(server: Server, session: str) -> list[JSON]:
 def test_eight_servers_record_into_one_session_and_no_thought_is_lost(
     servers: list[Server],
 ) -> None:
-    """Issue 4: the same session; indexes 0 to n − 1, each naming the one before it."""
+    """The same session; indexes 0 to n − 1, each naming the one before it."""
     servers[0].data("audit_session_start", intent="together", session_id="all")
     calls = [thoughts("all", who) for who in range(SERVERS)]
     recorded = succeeded(together(servers, "thought_record", *calls))
@@ -87,7 +87,7 @@ def test_eight_servers_record_into_one_session_and_no_thought_is_lost(
 def test_eight_servers_record_into_their_own_sessions_beside_each_other(
     servers: list[Server],
 ) -> None:
-    """Issue 4: different sessions; each seals its own, and every root is that of its thoughts."""
+    """Different sessions; each seals its own, and every root is that of its thoughts."""
     starts = [[{"intent": "mine", "session_id": f"own-{who}"}] for who in range(SERVERS)]
     succeeded(together(servers, "audit_session_start", *starts))
     calls = [thoughts(f"own-{who}", who) for who in range(SERVERS)]
@@ -105,7 +105,7 @@ def test_eight_servers_record_into_their_own_sessions_beside_each_other(
 
 
 def test_one_seal_wins_and_the_others_are_told_its_root(servers: list[Server]) -> None:
-    """Issue 4: the others get ERR_ALREADY_FINALIZED with the root; no thought comes after it."""
+    """The others get ERR_ALREADY_FINALIZED with the root; no thought comes after it."""
     servers[0].data("audit_session_start", intent="race", session_id="race")
     succeeded([servers[0].call("thought_record", session_id="race", type="plan", content="go")])
     sent = []

@@ -65,7 +65,7 @@ def assert_at_rest(server: Server) -> None:
 def test_an_idle_server_is_gone_two_seconds_after_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Design §10, trust R9: with nothing running it is gone within 2 s; exit 0."""
+    """Design §10: with nothing running it is gone within 2 s; exit 0."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
         began = time.monotonic()
@@ -146,7 +146,7 @@ def test_on_a_signal_accepted_calls_are_finished_and_new_ones_get_shutting_down(
 
 
 def test_a_server_whose_host_is_killed_does_not_stay_behind(tmp_path: Path) -> None:
-    """Trust R9, T21: the host's death ends the input."""
+    """The host's death ends the input."""
     host = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=-1); sys.stdin.read()"
     with Server(tmp_path, (sys.executable, "-c", host, *TOOLBOX), handshake=False) as server:
         booted(server)

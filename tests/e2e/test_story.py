@@ -103,7 +103,7 @@ async def can_be_verified(agent: Caller, session: str, task: str) -> None:
 
 
 def test_an_agent_records_why_and_seals_it_and_the_seal_holds(project: Path) -> None:
-    """Issue 4: start, task, thoughts, DONE only with evidence, finalize, root, proof, verify."""
+    """Start, task, thoughts, DONE only with evidence, finalize, root, proof, verify."""
 
     async def story(agent: Caller) -> None:
         started = await agent.data("audit_session_start", intent="mend the roof")

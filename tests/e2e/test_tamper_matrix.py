@@ -1,4 +1,4 @@
-"""trust.md §2.2 as a table: what the server sees by itself, and what only an outside head shows."""
+"""What the server sees by itself, and what only an outside head shows."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -277,7 +277,7 @@ def breaks_with_head(scene: Scene) -> list[str]:
 
 
 def test_an_untouched_log_is_sound_and_says_what_it_cannot_know(scene: Scene) -> None:
-    """trust.md R0: the harness must be able to say yes."""
+    """The harness must be able to say yes."""
     assert breaks_with_head(scene) == []
     found = verdict(scene)
     assert (found["valid"], found["breaks"], found["not_checked"]) == (True, [], [NO_HEAD])
@@ -285,7 +285,7 @@ def test_an_untouched_log_is_sound_and_says_what_it_cannot_know(scene: Scene) ->
 
 @pytest.mark.parametrize(("attack", "what"), SEEN.values(), ids=SEEN.keys())
 def test_the_server_sees_by_itself(scene: Scene, attack: Attack, what: str) -> None:
-    """trust.md §2.2, the columns hash chain, column check and seals."""
+    """What the chain, the comparison of columns and the seals catch by themselves."""
     attack(scene)
     assert what in breaks_with_head(scene)
     found = verdict(scene)
@@ -296,7 +296,7 @@ def test_the_server_sees_by_itself(scene: Scene, attack: Attack, what: str) -> N
 
 @pytest.mark.parametrize(("attack", "what"), UNSEEN.values(), ids=UNSEEN.keys())
 def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str) -> None:
-    """trust.md §2.2, the columns older checkpoint and receipt: missed, and the answer says so."""
+    """Missed, and the answer says so."""
     attack(scene)
     assert breaks_with_head(scene)[0] == what
     found = verdict(scene)

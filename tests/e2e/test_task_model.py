@@ -280,7 +280,7 @@ def test_a_second_attempt_answers_as_the_model_does(
 def test_200_runs_of_50_random_calls_answer_as_the_model_does(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Design §7 and §8, trust R12: status, version, attempt, refusals, queue order, totals."""
+    """Design §7 and §8: status, version, attempt, refusals, queue order, totals."""
     world = World(tmp_path_factory)
 
     @settings(

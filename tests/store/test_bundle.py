@@ -217,7 +217,7 @@ def test_an_unknown_session_is_refused(lab: Lab) -> None:
 
 
 def test_a_bundle_comes_piece_by_piece(lab: Lab) -> None:
-    """Issue 4: bounded memory; no piece is larger than one record."""
+    """Bounded memory; no piece is larger than one record."""
     for _ in range(200):
         lab.think("S-2", "x" * 1_000)
     pieces = list(bundle.write(lab.db, bundle.whole_log(lab.db)))

@@ -133,7 +133,7 @@ SETTINGS = {
 def test_every_connection_has_every_setting(
     path: str, writer: Writer, access: database.Access
 ) -> None:
-    """Design §12; trust.md §5 (16): most of them are per connection and not stored."""
+    """Design §12: most of them are per connection and not stored."""
     with writer():
         pass
     db = connect(path, access)
@@ -364,7 +364,7 @@ def test_a_link_and_the_database_itself_share_one_lock(path: str, writer: Writer
 
 @pytest.mark.slow
 def test_sixteen_processes_can_open_a_fresh_database_at_once(path: str) -> None:
-    """trust.md R6: 0 failures, one chain, no gap."""
+    """0 failures, one chain, no gap."""
     processes = [start(path, "close") for _ in range(16)]
     for process in processes:
         assert process.stdout is not None

@@ -246,7 +246,7 @@ def test_each_damage_is_named_once(
     inflict: Callable[[apsw.Connection], None],
     found: list[tuple[int, str]],
 ) -> None:
-    """Design §9; trust.md R13: one name for each damage, and no alarm for what follows it."""
+    """Design §9: one name for each damage, and no alarm for what follows it."""
     inflict(intruder)
     assert damage(story) == found
 
@@ -260,7 +260,7 @@ def test_a_sound_log_is_valid_over_many_slices(story: str) -> None:
 
 
 def test_a_flip_of_any_byte_is_found_and_found_once(story: str, intruder: apsw.Connection) -> None:
-    """trust.md R13: flip every byte of what is stored."""
+    """Flip every byte of what is stored."""
     columns = (
         ("ledger", "header"),
         ("ledger", "leaf"),

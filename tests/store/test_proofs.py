@@ -158,7 +158,7 @@ EDITS = {
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
 def test_every_edit_of_a_tree_is_an_altered_session(lab: Lab, edit: str) -> None:
-    """Issue 4: flip every byte of every stored node: detection is complete."""
+    """Flip every byte of every stored node: detection is complete."""
     sealed(lab, 3)
     lab.start("S-2")
     lab.drop_triggers()

@@ -57,7 +57,7 @@ def test_each_thought_names_the_one_before_it_in_its_session(lab: Lab) -> None:
 
 
 def test_a_sealed_session_takes_no_thought_and_nothing_is_kept_of_it(lab: Lab) -> None:
-    """Issue 4: a finalized session takes nothing more."""
+    """A finalized session takes nothing more."""
     lab.start()
     lab.think()
     lab.seal()

@@ -45,7 +45,7 @@ def small() -> Lab:
 
 @pytest.mark.parametrize(("table", "column"), BLOBS)
 def test_a_flip_of_any_byte_is_found(small: Lab, table: str, column: str) -> None:
-    """Issue 4, trust.md R13: every byte of every stored header, leaf, payload and node."""
+    """Every byte of every stored header, leaf, payload and node."""
     key = "session || '/' || level || '/' || idx" if table == "merkle_nodes" else "rowid"
     db, missed, flips = small.db, [], 0
     assert found(small.verify()) == []
@@ -111,7 +111,7 @@ def _has(lab: Lab, task: str) -> bool:
 
 
 def test_an_honest_log_is_never_called_broken() -> None:
-    """Issue 4, trust.md R13: 0 false alarms on 1,000 honest logs, in every scope."""
+    """0 false alarms on 1,000 honest logs, in every scope."""
     kinds: set[str] = set()
     sealed = 0
     for seed in range(HONEST_LOGS):

@@ -35,7 +35,7 @@ def forged(lab: Lab) -> Lab:
 
 
 def test_a_sound_log_is_valid_in_every_scope_and_each_says_what_it_leaves_out(lab: Lab) -> None:
-    """Issue 4: says what it did not check."""
+    """Says what it did not check."""
     whole = lab.verify()
     assert (whole.valid, whole.record_count, whole.not_checked) == (True, 54, (NO_HEAD,))
     sealed, opened, task = lab.verify_session("S-1"), lab.verify_session("S-2"), lab.verify_task()
@@ -65,7 +65,7 @@ def test_an_unknown_session_is_refused(lab: Lab) -> None:
 def test_a_session_is_broken_by_what_happened_within_it_and_by_nothing_else(
     lab: Lab, column: str
 ) -> None:
-    """Issue 4: for the whole log, a session or a task."""
+    """For the whole log, a session or a task."""
     value = "zeroblob(32)" if column in ("header", "leaf", "prev") else "'task'"
     lab.db.execute(f"UPDATE ledger SET {column} = {value} WHERE seq = 9")
     for report in (lab.verify(), lab.verify_session("S-1")):
@@ -129,7 +129,7 @@ SESSION_EDITS = {
 @pytest.mark.parametrize("column", SESSION_EDITS)
 @pytest.mark.parametrize("session", ["S-1", "S-2"], ids=["sealed", "open"])
 def test_every_edit_of_a_sessions_row_is_found(lab: Lab, column: str, session: str) -> None:
-    """Issue 4: edit every column of sessions: detection is complete, also for the session alone."""
+    """Edit every column of sessions: detection is complete, also for the session alone."""
     if session == "S-2":
         lab.db.execute("PRAGMA ignore_check_constraints = ON")
     edit = SESSION_EDITS[column]
@@ -152,7 +152,7 @@ def test_a_session_that_was_unsealed_in_its_row_is_found(lab: Lab) -> None:
 
 
 def test_a_forged_thought_after_the_seal_is_found_in_every_scope(lab: Lab) -> None:
-    """Issue 4: thought after the seal."""
+    """Thought after the seal."""
     forged(lab)
     assert (55, "thought after seal") in found(lab.verify())
     assert found(lab.verify_session("S-1")) == [(0, "altered session")]
@@ -252,7 +252,7 @@ def test_only_the_first_hundred_breaks_are_listed_with_those_of_rows(lab: Lab) -
 
 
 def test_a_head_from_outside_is_held_against_the_log(lab: Lab) -> None:
-    """trust.md §2.2: what only someone with an earlier head can see."""
+    """What only someone with an earlier head can see."""
     head = lab.head()
     assert lab.verify(head=head).not_checked == ()
     lab.db.execute("DELETE FROM ledger WHERE seq > 52; DELETE FROM payloads WHERE seq > 52")
@@ -263,7 +263,7 @@ def test_a_head_from_outside_is_held_against_the_log(lab: Lab) -> None:
 
 
 def test_an_empty_log_is_valid_in_itself_and_says_that_nothing_was_checked() -> None:
-    """trust.md §5 (10)."""
+    """No plain OK for an empty log."""
     report = in_memory().verify()
     assert (report.valid, report.record_count) == (True, 0)
     assert report.not_checked[0] == "the log holds no records: nothing was checked"

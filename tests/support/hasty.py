@@ -1,6 +1,6 @@
 """The toolbox server with one fault: a call is answered before its commit.
 
-The negative control of the kill test (trust.md R0): a harness that does not catch this one proves
+The negative control of the kill test: a harness that does not catch this one proves
 nothing about the real one.
 """
 

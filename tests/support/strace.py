@@ -37,7 +37,7 @@ class Trace:
 def attached(server: Server, names: str, inject: str | None = None) -> Iterator[Trace]:
     """Trace these system calls of all threads; inject is strace's own, such as `x:error=EIO`.
 
-    A call that is injected must also be traced, or strace silently does nothing (trust.md R4).
+    A call that is injected must also be traced, or strace silently does nothing.
     """
     output, words = server.project / "strace.txt", server.project / "strace-stderr.txt"
     command = ["strace", "-f", "-p", str(server.process.pid), "-o", str(output)]

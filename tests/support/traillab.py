@@ -194,7 +194,7 @@ class Lab:
         return verify_task(self.db, id, **options)
 
     def drop_triggers(self) -> None:
-        """What A2 of trust.md §2.1 does first."""
+        """What somebody with a shell does first."""
         drop_triggers(self.db)
 
 
