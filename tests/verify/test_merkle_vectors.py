@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from colibri.core import merkle
 from tests.verify.conftest import Node
 
 # The example tree of the Certificate Transparency reference code.
@@ -187,7 +188,7 @@ def flip(text: str, chance: random.Random) -> str:
     return data.hex()
 
 
-def test_of_20000_mutated_proofs_neither_accepts_one_and_both_agree(
+def test_of_20000_mutated_proofs_neither_verifier_nor_the_server_accepts_one_and_all_agree(
     python: ModuleType, node: Node, honest: list[tuple[Proof, str]]
 ) -> None:
     chance = random.Random(6962)
@@ -200,3 +201,18 @@ def test_of_20000_mutated_proofs_neither_accepts_one_and_both_agree(
         mutant for mutant, got, (_, root) in zip(mutants, mine, chosen, strict=True) if got == root
     ]
     assert accepted == []
+    assert all(server_accepts(*case) for case in chosen)
+    assert not any(
+        server_accepts(mutant, root) for mutant, (_, root) in zip(mutants, chosen, strict=True)
+    )
+
+
+def server_accepts(proof: Proof, root: str) -> bool:
+    leaf, index, size, path = proof
+    return merkle.check_inclusion(
+        bytes.fromhex(leaf),
+        index=index,
+        size=size,
+        path=[bytes.fromhex(step) for step in path],
+        root=bytes.fromhex(root),
+    )
