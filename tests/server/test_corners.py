@@ -1,7 +1,5 @@
 """Rare ways through the server core, each reached with its real parts."""
 
-import fcntl
-import os
 import subprocess
 import sys
 import threading
@@ -13,10 +11,9 @@ import apsw
 import msgspec
 import pytest
 
-from colibri import config
-from colibri.core.errors import ConfigError, Refused, Unavailable
+from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
-from colibri.server import ColibriToolConfig, create_server, health, register_colibri_tool, store
+from colibri.server import create_server, health, store
 from colibri.server.boot import start
 from colibri.server.call import Registered, Work
 from colibri.server.context import add_tool
@@ -27,34 +24,10 @@ from colibri.server.lanes import Job
 from colibri.server.shutdown import shut_down
 from colibri.server.transport import linked
 from colibri.store import db
-from colibri.tools.tool import Tool
 from tests.contract import Linked
 from tests.support.client import COLIBRI, Server, environment
 from tests.support.evidence import calls, eventually, holding
-
-
-class Nothing(msgspec.Struct):
-    pass
-
-
-def project(tmp_path: Path, **env: str) -> config.Config:
-    return config.load(str(tmp_path), env)
-
-
-def tool(name: str, handler: Any, lane: Any = "write") -> Tool:
-    capability = Capability.CHANGE if lane == "write" else Capability.BROWSE
-    return Tool(
-        name=name,
-        title="",
-        description="",
-        input=Nothing,
-        output=None,
-        lane=lane,
-        capability=capability,
-        pattern="A",
-        handler=handler,
-        idempotent=True,
-    )
+from tests.support.inprocess import project, tool
 
 
 def test_a_tool_of_the_catalogue_cannot_run_before_it_is_loaded() -> None:
@@ -321,191 +294,6 @@ def test_memory_is_not_guessed_where_the_system_does_not_tell() -> None:
     """A peak would keep the server in SAFE_MODE overload for ever."""
     assert health.rss_mb("/nowhere") is None
     assert (health.rss_mb() or 0) > 0
-
-
-def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is answered, and the next transaction that works writes its exit."""
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 100)
-    database = tmp_path / "data" / "colibri.db"
-    server = Linked(config=project(tmp_path))
-    add_tool(server.ctx, tool("plain", lambda work, args: {}))
-    with server:
-        server.data("plain")
-        held = holding(database)
-        monkeypatch.setattr(
-            server.ctx.pipeline, "_not_entered", lambda *_: pytest.fail("it was not entered")
-        )
-        enter = server.ctx.pipeline.enter
-
-        def enter_and_lose_the_lock(*args: Any) -> Any:
-            found = enter(*args)
-            held.__enter__()
-            monkeypatch.setattr(server.ctx.pipeline, "enter", enter)
-            return found
-
-        monkeypatch.setattr(server.ctx.pipeline, "enter", enter_and_lose_the_lock)
-        error = server.call("plain")["structuredContent"]["error"]
-        assert error["code"] == "UNAVAILABLE"
-        held.__exit__(None, None, None)
-        server.data("plain")
-    outcomes = [(pair.outcome, pair.code) for pair in calls(database, "plain")]
-    assert outcomes == [("ok", None), ("error", "UNAVAILABLE"), ("ok", None)]
-
-
-def test_all_that_waits_for_a_held_database_is_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not each round after its own ten seconds."""
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 1000)
-    server = Linked(config=project(tmp_path))
-    add_tool(server.ctx, tool("plain", lambda work, args: {}))
-    with server:
-        server.data("plain")
-        with holding(tmp_path / "data" / "colibri.db"):
-            start = time.monotonic()
-            for _ in range(300):
-                server.post("plain")
-            passed = threading.Event()
-            eventually(lambda: len(server.ctx.load) == 300, "all of them accepted")
-            server.ctx.write.put(passed.set)
-            codes = {
-                server.receive()["result"]["structuredContent"]["error"]["code"] for _ in range(300)
-            }
-            taken = time.monotonic() - start
-        assert codes == {"UNAVAILABLE"}
-        assert taken < 4
-        assert passed.wait(10)
-
-
-def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
-    """A float in a refusal's fields is a bug of the tool, and no more."""
-
-    def refuse(work: Work, args: object) -> object:
-        raise Refused("ERR_X", "no", ratio=0.5)
-
-    server = Linked(config=project(tmp_path))
-    add_tool(server.ctx, tool("refuse", refuse))
-    with server:
-        assert server.call("refuse")["structuredContent"]["error"]["code"] == "HANDLER_ERROR"
-        assert server.call("server_ping")["isError"] is False
-
-
-def test_a_handler_may_stop_the_server_it_runs_in() -> None:
-    """stop() on a thread of the server asks and does not wait for itself."""
-    server = Linked()
-
-    def halt(work: Work, args: object) -> object:
-        server.ctx.stop()
-        return {}
-
-    add_tool(server.ctx, tool("halt", halt))
-    with server:
-        server.call("halt")
-    assert server.exit_code == 0
-
-
-def test_a_server_whose_run_was_left_by_an_exception_can_still_be_stopped() -> None:
-    """stop() does the work that run() did not come to."""
-    transport, peer = linked()
-    ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
-    start(ctx)
-
-    def interrupted(*_: object, **__: object) -> Any:
-        raise KeyboardInterrupt
-
-    receive = transport.receive
-    transport.receive = interrupted  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        ctx.run()
-    transport.receive = receive  # type: ignore[method-assign]
-    ctx.stop()
-    assert not ctx.is_connected()
-    peer.close()
-
-
-def test_a_stop_while_the_lock_file_is_held_is_obeyed_at_once(tmp_path: Path) -> None:
-    """Nobody needs the database any more: no reason to wait thirty seconds for it."""
-    (tmp_path / "data").mkdir()
-    with (tmp_path / "data" / "colibri.db.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with Server(tmp_path, COLIBRI) as server:
-            server.data("server_ping")
-            start = time.monotonic()
-            server.terminate()
-            assert server.wait() == 0
-            assert time.monotonic() - start < 2
-
-
-def test_a_probe_record_that_waits_for_a_held_database_does_not_delay_the_end(
-    tmp_path: Path,
-) -> None:
-    """A kill may lose the records of probes, and so may the end."""
-    with Server(tmp_path) as server:
-        server.data("note", n=0)
-        with holding(server.database):
-            server.data("server_ping")
-            start = time.monotonic()
-            assert server.close() == 0
-            assert time.monotonic() - start < 2
-
-
-def test_answers_that_nobody_reads_stop_the_lanes(tmp_path: Path) -> None:
-    """Past 32 MiB of unread answers no call is begun; when they are read the work goes on."""
-    server = Linked(config=project(tmp_path))
-    begun: list[int] = []
-
-    def big(work: Work, args: object) -> object:
-        begun.append(1)
-        return {"text": "x" * 2_000_000}
-
-    add_tool(server.ctx, tool("big", big, lane="read"))
-    add_tool(server.ctx, tool("small", lambda work, args: {}))
-    with server:
-        server.wait_for_store()
-        server.pause_reading()
-        ids = [server.post("big") for _ in range(60)]
-        eventually(lambda: not server.ctx.room.is_set(), "too many unread answers")
-        count = len(begun)
-        assert count < 20
-        ids.append(server.post("small"))
-        server.resume_reading()
-        assert sorted(server.receive()["id"] for _ in ids) == ids
-
-
-def test_a_path_that_is_not_utf8_is_a_configuration_error(tmp_path: Path) -> None:
-    """SQLite and JSON know no other paths."""
-    strange = os.fsdecode(os.fsencode(tmp_path) + b"/p\xff")
-    Path(strange).mkdir()
-    with pytest.raises(ConfigError, match="not UTF-8"):
-        config.load(strange, {})
-
-
-def test_a_name_that_is_no_tools_is_kept_only_in_part(tmp_path: Path) -> None:
-    """A call of a tool with a name of a megabyte must not fill the ledger with it."""
-    with Server(tmp_path) as server:
-        answer = server.answer(server.post_call("x" * 1_000_000))
-        assert answer["error"]["code"] == -32602
-        assert server.close() == 0
-        assert len(calls(server.database, "x" * 128)) == 1
-
-
-def test_ids_are_random_outside_test_mode() -> None:
-    """Two servers never agree on an id by accident."""
-    assert Ids().uuid("call", 1) != Ids().uuid("call", 1)
-
-
-def test_a_tool_can_be_registered_through_the_context() -> None:
-    """Seed 000 §1: registerColibriTool is also a method."""
-    server = Linked()
-    options = ColibriToolConfig(input_schema=Nothing, lane="read")
-    server.ctx.register_colibri_tool("through_it", options, lambda args: {"n": 1})
-    with pytest.raises(ValueError, match="lane must be one of"):
-        bad = ColibriToolConfig(input_schema=Nothing, lane="fast")  # type: ignore[arg-type]
-        register_colibri_tool(server.ctx, "other", bad, lambda args: None)
-    with server:
-        assert server.data("through_it") == {"n": 1}
 
 
 def test_only_a_writing_call_can_append_records(tmp_path: Path) -> None:
