@@ -214,23 +214,19 @@ class Checker:
         The header is made as `header` makes it; here it is spelled out, because calling it for
         each of a million rows takes as long as their hashes do.
         """
-        digest, quote = sha256, encode_basestring
-        log = quote(self._log)
+        digest, quote, enter_in, exit_in = sha256, encode_basestring, _ENTER.match, _EXIT.match
+        plain, watched = self._plain, self._watched
+        front = f'","log":{quote(self._log)},"payload":"'
         for row in rows:
             seq, stored, stored_leaf, prev, at, kind, call, session, task, agent, nonce, body = row
-            if (
-                seq == self.seq + 1
-                and self._links == (prev,)
-                and kind in MEMBERS
-                and seq != self._watched
-            ):
+            following = seq == self.seq + 1 and (prev,) == self._links
+            if following and seq != watched and kind in MEMBERS:
                 try:
-                    payload = digest(COMMITMENT + nonce + body).hexdigest()
                     made = (
                         f'{{"agent":{"null" if agent is None else quote(agent)}'
-                        f',"at":{quote(at)},"call":{quote(call)},"kind":"{kind}","log":{log}'
-                        f',"payload":"{payload}","prev":"{prev.hex()}","seq":{seq}'
-                        f',"session":{"null" if session is None else quote(session)}'
+                        f',"at":{quote(at)},"call":{quote(call)},"kind":"{kind}{front}'
+                        f'{digest(COMMITMENT + nonce + body).hexdigest()}","prev":"{prev.hex()}"'
+                        f',"seq":{seq},"session":{"null" if session is None else quote(session)}'
                         f',"task":{"null" if task is None else quote(task)},"v":1}}'
                     ).encode()
                 except TypeError:  # no payload, or a column that is no text
@@ -240,22 +236,19 @@ class Checker:
                     self._links = (stored_leaf,)
                     self._count += 1
                     self._last = row
-                    if kind == "call.enter" and (found := _ENTER.match(body)):
-                        self._plain[seq] = (call, found[1], row)
-                    elif kind == "call.exit" and (found := _EXIT.match(body)):
-                        self._close_plain(row, int(found[1]), found[2])
+                    if kind == "call.enter" and (found := enter_in(body)):
+                        plain[seq] = (call, found[1], row)
+                    elif (
+                        kind == "call.exit"
+                        and (found := exit_in(body))
+                        and (opened := plain.get(enter := int(found[1])))
+                        and opened[:2] == (call, found[2])
+                    ):
+                        del plain[enter]
                     else:
                         self._read_payload(Row._make(row))
                     continue
             self.feed(Row._make(row))
-
-    def _close_plain(self, row: tuple[Any, ...], enter: int, tool: bytes) -> None:
-        """_close for an exit whose payload is plain, and mostly also its enter's."""
-        opened = self._plain.get(enter)
-        if opened is not None and opened[0] == row[6] and opened[1] == tool:
-            del self._plain[enter]
-        else:
-            self._close(Row._make(row), enter, tool[1:-1].decode())
 
     def feed(self, row: Row) -> None:
         if row.seq <= self.seq:

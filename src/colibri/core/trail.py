@@ -105,7 +105,8 @@ class Trail:
             self.lost.add(record.session)
 
     def _open(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
-        id, found = record.session, list[Finding]()
+        found: list[Finding] = []
+        id = record.session
         if id is None or id in self.sessions:
             return [("bad session record", f"it cannot open the session {id}, or not again")]
         intent = ERASED if payload is None else payload["intent"]
@@ -116,7 +117,8 @@ class Trail:
         return found
 
     def _thought(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
-        session, found = self.sessions.get(record.session or ""), list[Finding]()
+        found: list[Finding] = []
+        session = self.sessions.get(record.session or "")
         if session is None:
             return [("bad thought", f"there is no session {record.session}")]
         values = session.values
@@ -136,7 +138,8 @@ class Trail:
         return found
 
     def _seal(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
-        session, found = self.sessions.get(record.session or ""), list[Finding]()
+        found: list[Finding] = []
+        session = self.sessions.get(record.session or "")
         if session is None or payload is None or not session.peaks.count:
             return [("bad seal", f"there is nothing to seal in the session {record.session}")]
         if session.values["root"] is not None:
