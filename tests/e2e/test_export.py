@@ -204,7 +204,7 @@ def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project
     code, _, err = export(project, "--all", "-o", "out")
     assert code == 75
     assert err.startswith("colibri: error: cannot read ")
-    assert "colibri: hint: audit_verify_chain says what is damaged" in err
+    assert "colibri: hint: colibri verify says what is damaged" in err
     assert files(project) == ["data"]
 
 

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import apsw
 from apsw import Connection
 
-from colibri.config import load
+from colibri.cli import project, terminal
 from colibri.core.errors import ResourceError
-from colibri.store import bundle, db, ledger
+from colibri.store import bundle, ledger
 from colibri.store.bundle import Contents
 
 HELP = "write evidence into a file that anyone can verify"
@@ -49,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", required=True, help="where to; - is stdout"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("--json", action="store_true", help="say what was written as JSON")
-    parser.add_argument("--project", metavar="DIR", help="the project directory")
+    terminal.json_option(parser, "say what was written as JSON")
+    project.option(parser)
 
 
 def _thought(text: str) -> str:
@@ -64,18 +63,10 @@ def run(options: argparse.Namespace) -> int:
     path: str = options.output
     if path != "-" and os.path.exists(path) and not options.force:
         raise ResourceError(f"{path} exists already", "name another file, or add --force")
-    source = load(options.project).db_path
-    reader = db.open_reader(source)
-    try:
-        with reader:  # one read transaction: what is written belongs together
-            contents = _contents(reader, options)
-            written = _write(bundle.write(reader, contents), path)
-            _report(reader, contents, options, written)
-    except (apsw.Error, UnicodeDecodeError) as problem:
-        hint = "audit_verify_chain says what is damaged; a copy may be in a backup"
-        raise ResourceError(f"cannot read {source}: {problem}", hint) from problem
-    finally:
-        reader.close()
+    with project.reading(options) as (_, reader):
+        contents = _contents(reader, options)
+        written = _write(bundle.write(reader, contents), path)
+        _report(reader, contents, options, written)
     return 0
 
 

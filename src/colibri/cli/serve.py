@@ -2,6 +2,7 @@
 
 import argparse
 
+from colibri.cli import project
 from colibri.server import main
 
 HELP = "serve MCP on stdin and stdout"
@@ -30,7 +31,7 @@ environment:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("--project", metavar="DIR", help="the project directory")
+    project.option(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,0 +1,32 @@
+"""The project that a command looks at: its configuration and its database, read-only."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+from apsw import Connection
+
+from colibri.config import Config, load
+from colibri.core.errors import ResourceError
+from colibri.store import db
+
+
+def option(parser: argparse.ArgumentParser) -> None:
+    """--project, the same everywhere."""
+    parser.add_argument("--project", metavar="DIR", help="the project directory")
+
+
+@contextmanager
+def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
+    """The database in one read transaction; servers may go on writing meanwhile."""
+    config = load(options.project)
+    reader = db.open_reader(config.db_path)
+    try:
+        with reader:  # one transaction: what is read belongs together
+            yield config, reader
+    except (apsw.Error, UnicodeDecodeError) as problem:
+        hint = "colibri verify says what is damaged; a copy may be in a backup"
+        raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem
+    finally:
+        reader.close()

@@ -1,0 +1,79 @@
+"""src/colibri/cli/terminal.py: what is printed cannot hurt the reader's terminal."""
+
+import json
+import sys
+
+import pytest
+
+from colibri.cli import terminal
+
+HOSTILE = {
+    "\x1b[31mred\x1b[0m": "\\x1b[31mred\\x1b[0m",
+    "\x9b2J": "\\x9b2J",
+    "a\u202eb": "a\\u202eb",
+    "zero\u200bwidth": "zero\\u200bwidth",
+    "bell\x07 del\x7f": "bell\\x07 del\\x7f",
+    "\u2028line": "\\u2028line",
+    "\ud800": "\\ud800",
+    "\U000e0041": "\\U000e0041",
+    "two\nlines": "two\\nlines",
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), HOSTILE.items(), ids=ascii)
+def test_what_is_invisible_or_moves_the_cursor_is_shown_as_an_escape(text: str, shown: str) -> None:
+    assert terminal.safe(text) == shown
+
+
+def test_ordinary_text_of_any_script_is_left_alone() -> None:
+    text = "naïve Straße 日本語 עברית 🐦 – €"
+    assert terminal.safe(text) == text
+
+
+def test_lines_and_tabs_stay_where_lines_are_wanted() -> None:
+    assert terminal.safe("a\n\tb\r\x1b", lines=True) == "a\n\tb\\r\\x1b"
+
+
+def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.emit({"text": "\x9b\u202e é"})
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert printed.count("\n") == 1
+    assert json.loads(printed) == {"text": "\x9b\u202e é"}
+
+
+def test_a_pipe_gets_columns_that_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.table(["ID", "TITLE"], [["T-0001", "x" * 200], ["T-10000", "é\x1b"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "ID       TITLE",
+        f"T-0001   {'x' * 200}",
+        "T-10000  é\\x1b",
+    ]
+
+
+@pytest.fixture
+def tty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "60"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.mark.usefixtures("tty")
+def test_a_terminal_gets_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.table(["ID", "STATE"], [["[red]T-1[/]", "DONE"]], style_of="STATE")
+    terminal.say("fine", "good")
+    printed = capsys.readouterr().out
+    assert "[red]T-1[/]" in printed, "markup in stored text is text"
+    assert "\x1b[32mDONE" in printed
+    assert "\x1b[1;32mfine" in printed
+
+
+@pytest.mark.usefixtures("tty")
+def test_no_color_is_honoured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal.say("fine", "good")
+    assert "\x1b[3" not in (printed := capsys.readouterr().out)
+    assert "fine" in printed
