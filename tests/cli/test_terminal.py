@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from colibri.cli import terminal
+from tests.support.terminal import run_in_terminal
 
 HOSTILE = {
     "\x1b[31mred\x1b[0m": "\\x1b[31mred\\x1b[0m",
@@ -51,29 +52,24 @@ def test_a_pipe_gets_columns_that_are_never_cut(capsys: pytest.CaptureFixture[st
     ]
 
 
-@pytest.fixture
-def tty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for name, value in {"TERM": "xterm-256color", "COLUMNS": "60"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+PRINTING = """
+from colibri.cli import terminal
+terminal.table(["ID", "STATE"], [["[red]T-1[/]", "DONE"]], style_of="STATE")
+terminal.say("fine", "good")
+terminal.say("plain")
+"""
 
 
-@pytest.mark.usefixtures("tty")
-def test_a_terminal_gets_colours(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.table(["ID", "STATE"], [["[red]T-1[/]", "DONE"]], style_of="STATE")
-    terminal.say("fine", "good")
-    printed = capsys.readouterr().out
-    assert "[red]T-1[/]" in printed, "markup in stored text is text"
-    assert "\x1b[32mDONE" in printed
-    assert "\x1b[1;32mfine" in printed
+def test_a_terminal_gets_colours() -> None:
+    code, shown = run_in_terminal([sys.executable, "-c", PRINTING], env={"NO_COLOR": ""})
+    assert code == 0
+    assert "[red]T-1[/]" in shown, "markup in stored text is text"
+    assert "\x1b[32mDONE" in shown
+    assert "\x1b[1;32mfine" in shown
 
 
-@pytest.mark.usefixtures("tty")
-def test_no_color_is_honoured(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal.say("fine", "good")
-    assert "\x1b[3" not in (printed := capsys.readouterr().out)
-    assert "fine" in printed
+def test_no_color_is_honoured() -> None:
+    _, shown = run_in_terminal([sys.executable, "-c", PRINTING], env={"NO_COLOR": "1"})
+    assert "\x1b[32m" not in shown
+    assert "DONE" in shown
+    assert "fine" in shown

@@ -1,0 +1,48 @@
+"""Run a program in a pseudo-terminal of a given width, as a person would see it."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+COLIBRI = (sys.executable, "-m", "colibri")
+
+
+def run_in_terminal(
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    columns: int = 100,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60,
+) -> tuple[int, str]:
+    """The exit code and all that was shown, stdout and stderr alike; line ends as \\n."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    surroundings = {"TERM": "xterm-256color", **os.environ, **(env or {})}
+    for name in ("COLUMNS", "LINES"):
+        surroundings.pop(name, None)
+    process = subprocess.Popen(
+        command, cwd=cwd, env=surroundings, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = _read_all(ours)
+    os.close(ours)
+    return process.wait(timeout), shown.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _read_all(terminal: int) -> bytes:
+    pieces: list[bytes] = []
+    while True:
+        try:
+            piece = os.read(terminal, 65_536)
+        except OSError:  # EIO: the last program has closed it
+            piece = b""
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
