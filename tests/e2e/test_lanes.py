@@ -10,6 +10,8 @@ import pytest
 from tests.support.client import Server
 from tests.support.evidence import calls, create, eventually, has_entered, holding, verified
 
+pytestmark = pytest.mark.alone
+
 RECORDS = 100_000
 MEDIAN_MS = 100
 WORST_MS = 250  # the machine is shared

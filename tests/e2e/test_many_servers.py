@@ -40,6 +40,7 @@ class Client(threading.Thread):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(180)
 def test_16_servers_started_at_once_on_no_database_share_one_unbroken_chain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
