@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from colibri.store.ledger import Chain
 
 
+# Short and always the same: if waits grew, whoever had waited longest would ask least often.
+PAUSE = 0.003
+
+
 class Patience:
     """How long to wait for another process that holds the database: 10 s, but not in a hurry.
 
@@ -41,7 +45,7 @@ class Patience:
             self._until = time.monotonic() + db.BUSY_TIMEOUT_MS / 1000
         if self._hurried() or time.monotonic() >= self._until:
             return False
-        time.sleep(min(0.05, 0.001 * 2 ** min(tries, 6)))
+        time.sleep(PAUSE)
         return True
 
 
