@@ -1,4 +1,4 @@
-"""The toolbox server with one fault: a call is answered before its commit.
+"""The real server with one fault: a call is answered before its commit.
 
 The negative control of the kill test: a harness that does not catch this one proves
 nothing about the real one.
@@ -8,10 +8,10 @@ import sys
 import time
 from collections import deque
 
+from colibri.server import main
 from colibri.server.call import Call
 from colibri.server.pipeline import Pipeline
 from colibri.server.recorder import Recorder
-from tests.support.toolbox import main
 
 
 def hasty_round(self: Pipeline, recorder: Recorder, calls: deque[Call]) -> None:

@@ -1,0 +1,59 @@
+"""Faults survived, in figures: trials that hurt the real server, and the runner of scripts/torture.
+
+A trial is a module here that makes a Trial of itself: TRIAL. Its control comes first: the same
+harness, held against something that is known to be broken, must catch it; else the trial counts as
+failed, whatever it finds afterwards. Everything random comes from one printed seed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+
+class Violation(AssertionError):
+    """Something was lost, corrupt, or said to be what it is not."""
+
+
+class ControlFailed(AssertionError):
+    """The harness did not notice what it must notice: its good news would mean nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Lab:
+    """What a trial is given: an empty directory, its randomness, and how much to do."""
+
+    directory: Path
+    seed: int
+    count: int
+    random: Random = field(init=False)
+    say: Callable[[str], None] = lambda text: None  # progress, in a few words
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+
+    def fresh(self, name: str) -> Path:
+        """A new directory of its own."""
+        path = self.directory / name
+        path.mkdir()
+        return path
+
+
+def no_needs() -> str:
+    """Runs everywhere."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One row of docs/reliability.md."""
+
+    name: str  # for the command line
+    title: str  # what is done to the server
+    claim: str  # what must hold all the same
+    unit: str  # what `quick` and `full` count
+    quick: int
+    full: int
+    control: Callable[[Lab], str]  # what was caught, in words; raises ControlFailed
+    run: Callable[[Lab], dict[str, object]]  # figures by name; raises Violation
+    needs: Callable[[], str] = no_needs  # why it cannot run on this machine, or ""
