@@ -1,5 +1,5 @@
 """The trials, in the order of the table."""
 
-from tests.torture import Trial, kill
+from tests.torture import Trial, kill, power, servers
 
-TRIALS: tuple[Trial, ...] = (kill.TRIAL,)
+TRIALS: tuple[Trial, ...] = (kill.TRIAL, power.TRIAL, servers.TRIAL)
