@@ -1,0 +1,150 @@
+"""A full disk: a file system of 8 MiB of its own, filled to the last page and emptied again."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from colibri.store.verify import verify
+from tests.support.client import COLIBRI, JSON, Server
+from tests.support.evidence import condition, missing, reading
+from tests.torture import ControlFailed, Lab, Trial, Violation
+
+HASTY = (sys.executable, "-m", "tests.support.hasty")
+
+
+def needs() -> str:
+    """Why not here: mounting."""
+    if os.geteuid() != 0:
+        return "mounting needs root"
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        subprocess.run(probe, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as problem:
+        return f"nothing can be mounted here: {problem}"
+    return ""
+
+
+class Small:
+    """The mounted file system."""
+
+    def __init__(self, at: Path) -> None:
+        self.at = at
+
+    def __enter__(self) -> "Small":
+        command = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(self.at)]
+        subprocess.run(command, check=True, capture_output=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["umount", "--lazy", str(self.at)], check=True, capture_output=True)
+
+    def fill(self) -> Path:
+        """Take what room is left; the file that has it."""
+        ballast = self.at / "ballast"
+        descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            while True:
+                os.write(descriptor, b"x" * 4096)
+        except OSError as problem:
+            if problem.errno != errno.ENOSPC:
+                raise
+        finally:
+            os.close(descriptor)
+        return ballast
+
+
+def _write_until_full(server: Server, receipts: list[JSON]) -> None:
+    """Until a call is refused with the reason; raises Violation if it is refused otherwise."""
+    for number in range(1_000):
+        result = server.call("task_create", title=f"task {number}")
+        if not result["isError"]:
+            receipts.append(result["_meta"]["colibri/receipt"])
+            continue
+        refusal = result["structuredContent"]["error"]
+        if refusal["code"] != "UNAVAILABLE" or "the disk is full" not in refusal["message"]:
+            raise Violation(f"on a full disk: {refusal}")
+        return
+    raise Violation("a full disk refused nothing")
+
+
+def _refused_now(server: Server) -> None:
+    if not server.call("task_create", title="one more")["isError"]:
+        raise Violation("a call on a full disk was not refused")
+
+
+def _rounds(lab: Lab, disk: Small, program: Sequence[str], rounds: int) -> dict[str, object]:
+    """Fill, be refused, read, verify, make room, go on; every fifth time end on the full disk."""
+    receipts: list[JSON] = []
+    server = _start(disk, program)
+    for number in range(rounds):
+        result = server.call("task_create", title="with room")
+        if result["isError"]:
+            raise Violation(f"with room again: {result['structuredContent']}")
+        receipts.append(result["_meta"]["colibri/receipt"])
+        ballast = disk.fill()
+        _write_until_full(server, receipts)
+        _refused_now(server)
+        _still_reads(server)
+        if number % 5 == 4:
+            if number % 10 == 4:
+                server.process.kill()
+            server.__exit__(None, None, None)
+        ballast.unlink()
+        if number % 5 == 4:
+            server = _start(disk, program)
+        lab.say(f"{number + 1} of {rounds} times full")
+    server.__exit__(None, None, None)
+    return {"acknowledged calls": len(receipts), "lost": 0, "records": _check(disk, receipts)}
+
+
+def _start(disk: Small, program: Sequence[str]) -> Server:
+    return Server(disk.at, program, COLIBRI_DB_PATH="colibri.db")
+
+
+def _still_reads(server: Server) -> None:
+    if not server.data("audit_verify_chain")["valid"] or not server.data("task_list"):
+        raise Violation("reading or verifying failed on a full disk")
+    if (state := condition(server)) != ("NORMAL", None):
+        raise Violation(f"a full disk made the server {state}")
+
+
+def _check(disk: Small, receipts: list[JSON]) -> int:
+    if lost := missing(disk.at / "colibri.db", receipts):
+        raise Violation(f"{len(lost)} acknowledged calls are lost")
+    with reading(disk.at / "colibri.db") as db:
+        report = verify(db, pause=lambda: None)
+    if not report.valid:
+        raise Violation(f"the log is broken: {report.breaks[:3]}")
+    return report.record_count
+
+
+def control(lab: Lab) -> str:
+    """A server that answers before it commits says yes on a full disk."""
+    with Small(lab.fresh("hasty")) as disk:
+        try:
+            _rounds(lab, disk, HASTY, 10)
+        except Violation as problem:
+            return f"a server that answers before it commits is caught ({problem})"
+    raise ControlFailed("a server that answers before it commits was not caught")
+
+
+def run(lab: Lab) -> dict[str, object]:
+    """On one small disk."""
+    with Small(lab.fresh("disk")) as disk:
+        return _rounds(lab, disk, COLIBRI, lab.count)
+
+
+TRIAL = Trial(
+    name="disk",
+    title="the disk is filled to the last page, emptied, filled again; kills on a full disk",
+    claim="a clear refusal, reading and verifying go on, writing resumes, nothing is lost",
+    unit="times full",
+    quick=10,
+    full=50,
+    control=control,
+    run=run,
+    needs=needs,
+)
