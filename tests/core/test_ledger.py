@@ -283,8 +283,7 @@ def test_an_exit_is_not_blamed_for_an_enter_that_is_lost() -> None:
 
 def test_only_the_first_hundred_breaks_are_listed_and_all_are_counted() -> None:
     """Design §7: breaks (first 100)."""
-    payload = {"reason": "", "seqs": []}
-    rows = [row._replace(at="?") for row in chain(*[("erasure", payload)] * 150)]
+    rows = [row._replace(at="?") for row in chain(*[("call.enter", enter())] * 150)]
     report = check(rows)
     assert (report.broken_count, len(report.breaks), report.first_broken_at) == (150, 100, 1)
 
@@ -331,8 +330,58 @@ def test_an_erasure_that_names_no_records_excuses_nothing(payload: object) -> No
     assert damage(rows)[0] == (1, "missing payload")
 
 
+@pytest.mark.parametrize(
+    "seqs",
+    [
+        [3],
+        [4],
+        [1, 4],
+        [2, 1],
+        [1, 1],
+        [0, 1],
+        [-1, 1],
+        [],
+        [True],
+        ["1"],
+        [[1]],
+        "12",
+        {},
+        1,
+        None,
+    ],
+    ids=str,
+)
+def test_an_erasure_of_what_are_not_earlier_records_is_a_bad_erasure(seqs: object) -> None:
+    """docs/formats.md §3, §7: ascending, without repetition, of earlier records."""
+    rows = chain(
+        ("call.enter", enter()),
+        ("call.exit", leave(1)),
+        ("erasure", {"seqs": seqs, "reason": "asked for"}),
+    )
+    assert (3, "bad erasure") in damage(erased(rows, 1))
+
+
+def test_an_erasure_does_not_excuse_what_comes_after_it() -> None:
+    """docs/formats.md §7: the seqs of earlier records."""
+    rows = erased(chain(("call.enter", enter()), erasure(1, 3), ("call.enter", enter())), 1, 3)
+    report = check(rows)
+    assert [(found.seq, found.what) for found in report.breaks] == [
+        (2, "bad erasure"),
+        (3, "missing payload"),
+    ]
+    assert report.erased == (1,)
+
+
+def test_a_payload_that_an_erasure_names_and_that_is_still_there_is_a_bad_erasure() -> None:
+    """docs/formats.md §9, step 8."""
+    rows = chain(("call.enter", enter()), ("call.exit", leave(1)), erasure(1))
+    report = check(rows)
+    assert [(found.seq, found.what) for found in report.breaks] == [(1, "bad erasure")]
+    assert report.open_calls == ()
+
+
 def test_a_check_that_begins_inside_the_log_does_not_miss_what_came_before() -> None:
-    rows = chain(("call.enter", enter()), ("call.exit", leave(1)), erasure())
+    rows = chain(("call.enter", enter()), ("call.exit", leave(1)), ("call.enter", enter()))
     checker = Checker(LOG, seq_of=lambda _: None, after=Entry(1, rows[0].leaf))
     checker.feed(rows[1])
     checker.feed(rows[2])

@@ -1,11 +1,15 @@
 """core/replay.py: what it finds in records that break a rule, each by its name."""
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from colibri.core.canonical import encode
 from colibri.core.replay import Replay
-from tests.support.honest import JSON, Book, Line
+from tests.support.honest import JSON, STEPS, Book, Line
 
 Finding = tuple[int, str, str]
 
@@ -241,6 +245,59 @@ def test_after_an_unreadable_record_its_task_is_not_judged_any_further(lie: str)
     book.move("T-0001", "GATHER")
     assert found(book) == told
     assert replayed(book.log)[0].compare(book.shown("T-0001")) is None
+
+
+ACTS = st.tuples(
+    st.sampled_from(("create", "wait", "think", "move", "move", "next", "next", "next", "both")),
+    st.integers(0, 2),
+    st.sampled_from((*STEPS, "CANCELLED")),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ACTS, max_size=30))
+def test_a_step_is_taken_as_a_record_that_is_read(acts: list[tuple[str, int, str]]) -> None:
+    """Honest or not: evidence, dependencies, the end, and the text that comes with a step."""
+    book = Book()
+    book.create()
+    for act, number, status in acts:
+        id = f"T-{number % len(book.rows) + 1:04d}"
+        now = book.rows[id]["status"]
+        forward = dict(pairwise(STEPS)).get(now, status)
+        if act == "create":
+            book.create(id)
+        elif act == "wait":
+            book.change(id, depends_on=["T-0001"])
+        elif act == "think":
+            book.think(id)
+        elif act == "both":
+            book.change(id, status=forward, title=f"{len(book.log)}")
+        else:
+            book.move(id, forward if act == "next" else status)
+    slow, fast = Replay(), Replay()
+    for line in book.log:
+        told = slow.feed(line, line.payload)
+        if line.kind == "task" and fast.step(line.at, line.call, line.task, encode(line.payload)):
+            assert told == []
+        else:
+            assert fast.feed(line, line.payload) == told
+        assert [(t.values, t.call, t.evidence) for t in slow.tasks.values()] == [
+            (t.values, t.call, t.evidence) for t in fast.tasks.values()
+        ]
+
+
+def test_a_plain_step_is_not_read_any_further() -> None:
+    """The short way is of no use if nothing takes it."""
+    book = with_move(*TO_VERIFY, "DONE")
+    replay = Replay()
+    taken = 0
+    for line in book.log:
+        if line.kind == "task" and replay.step(line.at, line.call, line.task, encode(line.payload)):
+            taken += 1
+        else:
+            replay.feed(line, line.payload)
+    assert taken == 6
+    assert replay.compare(book.shown("T-0001")) is None
 
 
 def test_a_row_that_is_what_its_records_say_is_not_altered() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from colibri.core import merkle
-from colibri.core.trail import NO_LEAF, Peaks, Trail
+from colibri.core.trail import NO_LEAF, PART, Peaks, Trail
 
 JSON = dict[str, Any]
 AT = "2026-01-01T00:00:00.000000Z"
@@ -251,12 +251,14 @@ def test_a_trail_of_one_session_looks_at_no_other() -> None:
     assert list(trail.sessions) == ["S"]
 
 
-def test_the_peaks_of_a_growing_tree_give_its_root() -> None:
-    """RFC 6962: for all sizes up to 130, against the tree built at once."""
+def test_the_peaks_of_a_growing_tree_give_its_root_and_take_little() -> None:
+    """RFC 6962: for all sizes up to 300 and around parts, against the tree built at once."""
     peaks, leaves = Peaks(), []
-    for number in range(130):
-        leaves.append(sha256(b"%d" % number).digest())
+    for count in range(1, 5 * PART + 3):
+        leaves.append(sha256(b"%d" % count).digest())
         peaks.push(leaves[-1])
-        assert peaks.root() == merkle.root(leaves)
-        assert peaks.count == len(leaves)
-        assert len(peaks.hashes) == peaks.count.bit_count()
+        assert peaks.count == count
+        assert len(peaks.hashes) == (count // PART).bit_count()
+        assert len(peaks.leaves) == count % PART
+        if count < 300 or count % PART in (PART - 1, 0, 1):
+            assert peaks.root() == merkle.root(leaves)

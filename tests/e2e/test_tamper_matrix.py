@@ -317,9 +317,27 @@ def test_open_calls_are_told_even_where_their_text_cannot_be(scene: Scene) -> No
         forged(db, head, at="then", call="c", kind="call.enter", body=b"{}")
         last = head.seq + 1
     found = verdict(scene)
-    assert [broken["seq"] for broken in found["breaks"]] == [last]
+    assert [(broken["seq"], broken["what"]) for broken in found["breaks"]] == [
+        (last - 1, "bad payload"),
+        (last, "bad pair"),
+    ]
+    assert found["open_call_count"] == 3
     assert found["open_calls"] == [
         {"seq": last - 2, "call": "c", "tool": "task_get", "server": "s", "at": "then"},
         {"seq": last - 1, "call": "c", "tool": "\\ud800", "server": "s", "at": "then"},
         {"seq": last, "call": "c", "tool": None, "server": None, "at": "then"},
     ]
+
+
+def test_a_verdict_lists_the_first_hundred_open_calls_and_counts_them_all(scene: Scene) -> None:
+    """Design §9: reported as open; a list that is cut says so."""
+    with intruder(scene) as db:
+        for _ in range(120):
+            head = ledger.head(db)
+            assert head is not None
+            body = b'{"arguments":{},"server":"s","sha256":null,"size":null,"tool":"task_get"}'
+            forged(db, head, at="then", call="c", kind="call.enter", body=body)
+    found = verdict(scene)
+    assert (found["valid"], found["open_call_count"]) == (True, 120)
+    first = scene.seq("last") + 1
+    assert [call["seq"] for call in found["open_calls"]] == list(range(first, first + 100))

@@ -118,7 +118,7 @@ def test_leaves_come_in_the_order_of_the_session(lab: Lab) -> None:
 def test_rows_that_follow_from_the_records_are_no_damage(lab: Lab) -> None:
     story(lab)
     assert list(trail.altered(lab.db, ())) == []
-    assert list(trail.altered_rows(lab.db, (), "S-1")) == []
+    assert list(trail.altered_rows(lab.db, (), session="S-1")) == []
 
 
 ROW = "its row in thoughts is missing or not as its record says"
@@ -133,6 +133,14 @@ EDITS: dict[str, tuple[str, list[str]]] = {
     "one more": (
         "INSERT INTO thoughts VALUES (10, 'S-1', 70, NULL, 'plan')",
         [f"R-10: {ROW}"],
+    ),
+    "one before the log": (
+        "INSERT INTO thoughts VALUES (0, 'S-1', 70, NULL, 'plan')",
+        [f"R-0: {ROW}"],
+    ),
+    "one after the log": (
+        "INSERT INTO thoughts VALUES (99, 'S-1', 70, NULL, 'plan')",
+        [f"R-99: {ROW}"],
     ),
     "a type that is no text": (
         "UPDATE thoughts SET type = CAST(x'ff' AS TEXT) WHERE seq = 9",
@@ -164,6 +172,30 @@ def test_every_edit_of_the_rows_is_told(lab: Lab, edit: str, problems: list[str]
         ("altered session", problem) for problem in problems
     ]
     assert (report.valid, report.first_broken_at) == (False, None)
+
+
+def test_the_rows_of_thoughts_after_the_part_that_is_checked_are_compared_too(lab: Lab) -> None:
+    """Design §9: up to the record before its own enter; the rows are already further."""
+    upto = story(lab).head().seq
+    late = [lab.think("S-2", "later").seq for _ in range(3)]
+    lab.drop_triggers()
+    assert lab.verify(upto=upto).valid
+    for seq in late:
+        lab.db.execute("UPDATE thoughts SET idx = idx + 70 WHERE seq = ?", (seq,))
+        assert [broken.detail for broken in lab.verify(upto=upto).breaks] == [f"R-{seq}: {ROW}"]
+        lab.db.execute("UPDATE thoughts SET idx = idx - 70 WHERE seq = ?", (seq,))
+    lab.db.execute("PRAGMA foreign_keys = OFF; DELETE FROM thoughts WHERE seq = ?", (late[0],))
+    assert f"R-{late[0]}: {ROW}" in [broken.detail for broken in lab.verify(upto=upto).breaks]
+
+
+def test_a_row_is_held_against_the_columns_of_a_damaged_record_as_well(lab: Lab) -> None:
+    """What the tools show of a thought comes from both; neither is what the other says."""
+    story(lab).drop_triggers()
+    lab.db.execute("UPDATE ledger SET session = 'S-2' WHERE seq = 9")
+    assert [tuple(broken)[1:] for broken in lab.verify().breaks] == [
+        ("altered column", "not as in the header: session"),
+        ("altered session", f"R-9: {ROW}"),
+    ]
 
 
 def test_a_count_of_zero_is_as_good_as_none(lab: Lab) -> None:

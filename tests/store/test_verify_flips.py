@@ -103,7 +103,8 @@ def step(chance: random.Random, lab: Lab) -> None:
             lab.seal(session)
         case _:
             erasable = lab.seqs("thought") + lab.seqs("session.open") + lab.seqs("call.enter")
-            lab.erase(*sorted(chance.sample(erasable, min(2, len(erasable)))))
+            if erasable:
+                lab.erase(*sorted(chance.sample(erasable, min(2, len(erasable)))))
 
 
 def _has(lab: Lab, task: str) -> bool:

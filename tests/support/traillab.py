@@ -11,7 +11,7 @@ import apsw
 from apsw import Connection
 
 from colibri.core import ledger as record
-from colibri.core.chain import Report
+from colibri.core.chain import Report, Row
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.store import db as database
@@ -268,6 +268,15 @@ def drop_triggers(db: apsw.Connection) -> None:
 def found(report: Report) -> list[tuple[int, str]]:
     """Where each damage is, and its name."""
     return [(broken.seq, broken.what) for broken in report.breaks]
+
+
+def rows_of(lab: Lab) -> list[Row]:
+    """Every record, as a check is fed it."""
+    query = (
+        "SELECT l.*, p.nonce, p.body FROM ledger AS l LEFT JOIN payloads AS p ON p.seq = l.seq"
+        " ORDER BY l.seq"
+    )
+    return [Row._make(row) for row in lab.db.execute(query)]
 
 
 def story(lab: Lab) -> Lab:

@@ -1,164 +1,31 @@
 """The check of a log: every hash again, every damage named once.
 
-A row is intact when its header, made again from its columns, its payload and its predecessor, is
-byte for byte the stored one, and the stored leaf is that header's hash. Only what is not is looked
-at more closely.
+Rows that `rows.are_intact` proves to be intact and in their place only have their payloads read.
+Only what it does not prove is looked at more closely, row by row.
 """
 
-import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from hashlib import sha256
-from json import JSONDecoder
-from json.encoder import encode_basestring
-from typing import Any, Literal, NamedTuple, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, pairwise
+from typing import Any
 
+from colibri.core.calls import Calls
 from colibri.core.canonical import MAX_INTEGER
-from colibri.core.ledger import (
-    COMMITMENT,
-    ERASABLE,
-    MEMBERS,
-    Entry,
-    Head,
-    commitment,
-    genesis,
-    header,
-    leaf,
-)
-from colibri.core.rules import Rules
+from colibri.core.ledger import ERASABLE, Entry, Head, commitment, genesis, leaf
+from colibri.core.payload import PLAIN, is_canonical, load, parse
+from colibri.core.report import MAX_BREAKS, NO_HEAD, Break, Damage, OpenCall, Report
+from colibri.core.rows import Row, Stated, are_intact, parse_header
+from colibri.core.rules import Finding, Rules
 
-MAX_BREAKS = 100
-NO_HEAD = "no head from outside: a cut-off tail or a log written anew cannot be seen"
+__all__ = ["MAX_BREAKS", "NO_HEAD", "Break", "Checker", "Damage", "OpenCall", "Report", "Row"]
 
-Damage = Literal[
-    "altered record",  # leaf and header disagree, or the header is not one of this log
-    "altered payload",  # not what the header committed to
-    "altered column",  # a copy beside the header disagrees with it
-    "missing record",
-    "missing payload",  # and no erasure names it
-    "out of order",  # an intact record in another's place
-    "forked",  # follows an earlier record than the one before it
-    "broken link",  # follows a record that nobody knows
-    "bad pair",  # an exit without its enter, or a payload that is not of its kind
-    "truncated",  # ends before a head that was seen outside
-    "replaced",  # another record stands where a head was seen outside
-    "illegal move",  # from here on: what replay.py finds in the records of tasks
-    "blocked move",
-    "missing evidence",
-    "bad task record",
-    "altered task",
-    "bad session record",  # and trail.py in those of sessions
-    "bad thought",
-    "thought after seal",
-    "bad seal",
-    "altered session",
-]
-
-
-class Row(NamedTuple):
-    """A record as the database holds it; the columns from `prev` on are copies of the header's."""
-
-    seq: int
-    header: bytes
-    leaf: bytes
-    prev: bytes
-    at: str
-    kind: str
-    call: str
-    session: str | None
-    task: str | None
-    agent: str | None
-    nonce: bytes | None
-    body: bytes | None
-
-
-class Break(NamedTuple):
-    seq: int
-    what: Damage
-    detail: str
-
-
-class OpenCall(NamedTuple):
-    """An enter without an exit: running somewhere, or its process died. A fact, not a break.
-
-    tool and server are None where the enter's payload cannot be read.
-    """
-
-    seq: int
-    call: str
-    tool: str | None
-    server: str | None
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a check found; `breaks` has the first MAX_BREAKS of `broken_count`."""
-
-    record_count: int
-    broken_count: int
-    breaks: tuple[Break, ...]
-    head: Head | None
-    open_calls: tuple[OpenCall, ...]
-    erased: tuple[int, ...]
-    not_checked: tuple[str, ...]
-
-    @property
-    def valid(self) -> bool:
-        return self.broken_count == 0
-
-    @property
-    def first_broken_at(self) -> int | None:
-        """None also where only rows are broken: they have no place in the log."""
-        return self.breaks[0].seq or None if self.breaks else None
-
-
-class _Stated(NamedTuple):
-    """What a header says."""
-
-    seq: int
-    at: str
-    kind: str
-    call: str
-    session: str | None
-    task: str | None
-    agent: str | None
-    payload: bytes
-    prev: bytes
-
-    def copies(self) -> dict[str, Any]:
-        """What the columns beside the header should hold."""
-        return {name: getattr(self, name) for name in ("at", "kind", "call", "session", "task")}
-
-
-def _parse_header(data: bytes, log: str) -> _Stated:
-    """ValueError unless data is, byte for byte, a version 1 header of this log."""
-    try:
-        members = load(data)
-        stated = _Stated(
-            members["seq"],
-            members["at"],
-            members["kind"],
-            members["call"],
-            members["session"],
-            members["task"],
-            members["agent"],
-            bytes.fromhex(members["payload"]),
-            bytes.fromhex(members["prev"]),
-        )
-        again = header(log=members["log"], **stated._asdict())
-    except (KeyError, TypeError, ValueError):
-        raise ValueError("the header is not a record header") from None
-    if again != data or type(stated.seq) is not int or stated.kind not in MEMBERS:
-        raise ValueError("the header is not in version 1 of the format")
-    if members["log"] != log:
-        raise ValueError(f"the header belongs to the log {members['log']}")
-    return stated
+# So many rows are proven at once: fewer are slower, more are not faster. Of the largest payloads
+# that the tools take these are some 20 MB.
+STRETCH = 256
 
 
 class Checker:
-    """Checks a log, fed to it one row at a time in the order of seq.
+    """Checks a log, fed to it in the order of seq.
 
     Each damage is named once: what follows is judged by what is stored, so that one altered record
     does not make the rest of the log look broken. Memory grows with open calls, erasures and
@@ -187,9 +54,8 @@ class Checker:
         self._links: tuple[bytes, ...] = (first,)  # what the next row may follow; () if unknowable
         self._lost = [(1, self.seq)]  # ranges of seq with no readable record, ascending
         self._erased: set[int] = set()
-        self._open: dict[int, OpenCall] = {}
-        self._plain: dict[int, tuple[str, bytes, tuple[Any, ...]]] = {}  # the same: call, tool, row
-        self._last: tuple[Any, ...] | None = None
+        self._calls = Calls()
+        self._head: Head | None = None
         self._count = 0
         self._broken = 0
         self._breaks: list[Break] = []
@@ -201,70 +67,42 @@ class Checker:
         One that is damaged excuses nothing; feed() says what is wrong with it.
         """
         try:
-            stated = _parse_header(row.header, self._log)
+            stated = parse_header(row.header, self._log)
             committed = commitment(row.nonce or b"", row.body or b"") == stated.payload
             if committed and leaf(row.header) == row.leaf and stated.kind == "erasure":
-                self._erased.update(load(row.body or b"")["seqs"])
+                named = load(row.body or b"")["seqs"]
+                self._erased.update(n for n in named if type(n) is int and n < stated.seq)
         except (KeyError, TypeError, ValueError):
             return
 
     def feed_all(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """As `feed` for each row, but what is intact and has its place is taken by the short way.
-
-        The header is made as `header` makes it; here it is spelled out, because calling it for
-        each of a million rows takes as long as their hashes do.
-        """
-        digest, quote, enter_in, exit_in = sha256, encode_basestring, _ENTER.match, _EXIT.match
-        plain, watched = self._plain, self._watched
-        front = f'","log":{quote(self._log)},"payload":"'
-        for row in rows:
-            seq, stored, stored_leaf, prev, at, kind, call, session, task, agent, nonce, body = row
-            following = seq == self.seq + 1 and (prev,) == self._links
-            if following and seq != watched and kind in MEMBERS:
-                try:
-                    made = (
-                        f'{{"agent":{"null" if agent is None else quote(agent)}'
-                        f',"at":{quote(at)},"call":{quote(call)},"kind":"{kind}{front}'
-                        f'{digest(COMMITMENT + nonce + body).hexdigest()}","prev":"{prev.hex()}"'
-                        f',"seq":{seq},"session":{"null" if session is None else quote(session)}'
-                        f',"task":{"null" if task is None else quote(task)},"v":1}}'
-                    ).encode()
-                except TypeError:  # no payload, or a column that is no text
-                    made = b""
-                if made == stored and digest(b"\0" + made).digest() == stored_leaf:
-                    self.seq = seq
-                    self._links = (stored_leaf,)
-                    self._count += 1
-                    self._last = row
-                    if kind == "call.enter" and (found := enter_in(body)):
-                        plain[seq] = (call, found[1], row)
-                    elif (
-                        kind == "call.exit"
-                        and (found := exit_in(body))
-                        and (opened := plain.get(enter := int(found[1])))
-                        and opened[:2] == (call, found[2])
-                    ):
-                        del plain[enter]
-                    else:
-                        self._read_payload(Row._make(row))
-                    continue
-            self.feed(Row._make(row))
+        """As `feed` for each row, but a stretch that is intact is taken by a shorter way."""
+        rows, full = iter(rows), True
+        while full:
+            stretch: list[tuple[Any, ...]] = []
+            try:
+                stretch.extend(islice(rows, STRETCH))
+            finally:  # what came before a row that cannot be read is taken, too
+                if stretch:
+                    self._feed_stretch(stretch)
+            full = len(stretch) == STRETCH
 
     def feed(self, row: Row) -> None:
+        """Take a row by the long way, which names what is wrong."""
         if row.seq <= self.seq:
             self._note(row.seq, "out of order", "a second record with this number")
             return
         if row.seq > self.seq + 1:
             self._note_gap(row.seq - 1)
-        if self._is_intact(row):
+        if any(are_intact([row], self._log, Entry(self.seq, link)) for link in self._links):
             self._links = (row.leaf,)
-            self._read_payload(row)
+            self._take(row)
         else:
             self._examine(row)
         if row.seq == self._watched:
             self._compare_with_outside(row)
         self.seq = row.seq
-        self._last = row
+        self._head = Head(row.seq, row.leaf)
         self._count += 1
 
     def finish(self, last: int) -> Report:
@@ -279,42 +117,54 @@ class Checker:
             record_count=self._count,
             broken_count=self._broken,
             breaks=tuple(self._breaks),
-            head=Head(self._last[0], self._last[2]) if self._last else None,
-            open_calls=self._open_calls(),
+            head=self._head,
+            open_calls=self._calls.still_open(),
             erased=tuple(self._found_erased),
             not_checked=tuple(self._gaps_of_this_check()),
         )
 
-    def _is_intact(self, row: Row) -> bool:
-        """The fast path: made again from its columns, payload and predecessor, it is the same."""
-        seq, stored, stored_leaf, prev, at, kind, call, session, task, agent, nonce, body = row
-        if nonce is None or body is None or prev not in self._links or kind not in MEMBERS:
+    def _feed_stretch(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """In halves, if there is anything to say of it."""
+        if self._is_plain(rows):
+            self._pass(rows)
+        elif len(rows) == 1:
+            self.feed(Row._make(rows[0]))
+        else:
+            half = len(rows) // 2
+            self._feed_stretch(rows[:half])
+            self._feed_stretch(rows[half:])
+
+    def _is_plain(self, rows: Sequence[tuple[Any, ...]]) -> bool:
+        """Whether rows are intact, in their place, and neither erased nor seen outside."""
+        seqs = range(self.seq + 1, self.seq + 1 + len(rows))
+        if not self._links or self._watched in seqs or not self._erased.isdisjoint(seqs):
             return False
-        try:
-            made = header(
-                log=self._log,
-                seq=seq,
-                at=at,
-                kind=kind,
-                call=call,
-                session=session,
-                task=task,
-                agent=agent,
-                payload=commitment(nonce, body),
-                prev=prev,
-            )
-        except TypeError:  # a column of another type: someone rebuilt the table
-            return False
-        return made == stored and leaf(made) == stored_leaf
+        return are_intact(rows, self._log, Entry(self.seq, self._links[0]))
+
+    def _pass(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """The short way: a payload that looks as it must is not read any further."""
+        calls, rules = self._calls, self._rules
+        forms = [plain(row[11]) if (plain := PLAIN.get(row[5])) else None for row in rows]
+        for row, form in zip(rows, forms, strict=True):
+            if form is None:
+                if rules is None or not rules.take(row):
+                    self._read(Row._make(row))
+            elif row[5] == "call.enter":
+                calls.enter_plain(row, form[1])
+            elif not calls.leave_plain(int(form[1]), row[6], form[2]):
+                self._read(Row._make(row))
+        self.seq, _, link, *_ = rows[-1]
+        self._links, self._head = (link,), Head(self.seq, link)
+        self._count += len(rows)
 
     def _examine(self, row: Row) -> None:
-        """The slow path: name what is wrong with a row, if anything is."""
+        """Name what is wrong with a row, if anything is."""
         # 1 the record itself
         found = leaf(row.header)
         try:
             if found != row.leaf:
                 raise ValueError("the stored leaf is not the hash of the stored header")
-            stated = _parse_header(row.header, self._log)
+            stated = parse_header(row.header, self._log)
         except ValueError as problem:
             self._note_lost(row.seq, "altered record", str(problem))
             self._links = (row.leaf, found)
@@ -330,13 +180,13 @@ class Checker:
         self._links = (row.leaf,)
         self._check_payload(row._replace(**stated.copies()), stated)
 
-    def _check_columns(self, row: Row, stated: _Stated) -> None:
+    def _check_columns(self, row: Row, stated: Stated) -> None:
         names = ("prev", "at", "kind", "call", "session", "task", "agent")
         differing = [name for name in names if getattr(row, name) != getattr(stated, name)]
         if differing:
             self._note(row.seq, "altered column", f"not as in the header: {', '.join(differing)}")
 
-    def _check_link(self, stated: _Stated) -> None:
+    def _check_link(self, stated: Stated) -> None:
         if not self._links or stated.prev in self._links:
             return
         known = 0 if stated.prev == genesis(self._log) else self._seq_of(stated.prev)
@@ -346,17 +196,17 @@ class Checker:
         else:
             self._note(stated.seq, "broken link", "it follows a record that is not in the log")
 
-    def _check_payload(self, row: Row, stated: _Stated) -> None:
+    def _check_payload(self, row: Row, stated: Stated) -> None:
         if row.nonce is None or row.body is None:
             self._check_erasure(row)
         elif commitment(row.nonce, row.body) != stated.payload:
             self._note(row.seq, "altered payload", "the payload is not the one the header names")
             self._lose_sight_of(row)
         else:
-            self._read_payload(row)
+            self._take(row)
             return
         if row.kind == "call.enter":
-            self._open[row.seq] = OpenCall(row.seq, row.call, None, None, row.at)
+            self._calls.enter(OpenCall(row.seq, row.call, None, None, row.at))
 
     def _check_erasure(self, row: Row) -> None:
         if row.seq not in self._erased:
@@ -370,59 +220,53 @@ class Checker:
             self._found_erased.append(row.seq)
             self._judge(row, None)
 
-    def _read_payload(self, row: Row) -> None:
-        """Hold a payload that is the committed one against its kind and against its call."""
+    def _take(self, row: Row) -> None:
+        """Read a payload that is the committed one."""
+        if row.seq in self._erased:
+            detail = "an erasure names it, but its payload is still there"
+            self._note(row.seq, "bad erasure", detail)
+        self._read(row)
+
+    def _read(self, row: Row) -> None:
+        """Hold a payload against its kind, its call and the rules."""
         assert row.body is not None
-        try:
-            payload = load(row.body)
-            fits = payload.keys() == MEMBERS[row.kind] and all(
-                type(payload[name]) is kind for name, kind in _TYPES.get(row.kind, ())
-            )
-        except (AttributeError, ValueError):
-            fits = False
-        if not fits:
+        payload = parse(row.kind, row.body)
+        if payload is None:
             self._note(row.seq, "bad pair", f"the payload is not that of a {row.kind}")
             self._lose_sight_of(row)
+        elif not is_canonical(row.kind, row.body, payload):
+            self._note(row.seq, "bad payload", "it is not in canonical form")
         if row.kind == "call.enter":
-            tool, server = (payload["tool"], payload["server"]) if fits else (None, None)
-            self._open[row.seq] = OpenCall(row.seq, row.call, tool, server, row.at)
-        elif row.kind == "call.exit" and fits:
-            self._close(row, payload["enter"], payload["tool"])
-        elif fits:
+            tool, server = (payload["tool"], payload["server"]) if payload else (None, None)
+            self._calls.enter(OpenCall(row.seq, row.call, tool, server, row.at))
+        elif payload is None:
+            return
+        elif row.kind == "call.exit":
+            self._leave(row, payload["enter"], payload["tool"])
+        else:
+            if row.kind == "erasure" and not _names_earlier(payload["seqs"], row.seq):
+                self._note(row.seq, "bad erasure", "seqs are not those of earlier records")
             self._judge(row, payload)
 
     def _judge(self, row: Row, payload: dict[str, Any] | None) -> None:
         if self._rules is not None:
-            for what, detail in self._rules.feed(row, payload):
-                self._note(row.seq, what, detail)
+            self._note_all(row.seq, self._rules.feed(row, payload))
 
     def _lose_sight_of(self, row: Row) -> None:
         if self._rules is not None:
             self._rules.lose(row)
 
-    def _close(self, row: Row, enter: int, tool: str) -> None:
-        opened = self._opened(enter)
+    def _leave(self, row: Row, enter: int, tool: str) -> None:
+        opened = self._calls.find(enter)
         if opened is None:
             if not self._is_lost(enter):
                 self._note(row.seq, "bad pair", f"record {enter} is not an open call")
         elif opened.call != row.call:
             self._note(row.seq, "bad pair", f"record {enter} is another call's")
         else:
-            del self._open[enter]
+            self._calls.leave(enter)
             if opened.tool not in (tool, None):
                 self._note(row.seq, "bad pair", f"record {enter} is of the tool {opened.tool}")
-
-    def _opened(self, enter: int) -> OpenCall | None:
-        if enter in self._plain:
-            call, tool, row = self._plain.pop(enter)
-            server = load(row[11])["server"]
-            self._open[enter] = OpenCall(enter, call, tool[1:-1].decode(), server, row[4])
-        return self._open.get(enter)
-
-    def _open_calls(self) -> tuple[OpenCall, ...]:
-        for enter in list(self._plain):
-            self._opened(enter)
-        return tuple(self._open[enter] for enter in sorted(self._open))
 
     def _compare_with_outside(self, row: Row) -> None:
         assert self._outside is not None
@@ -443,6 +287,10 @@ class Checker:
         self._broken += 1
         if len(self._breaks) < MAX_BREAKS:
             self._breaks.append(Break(seq, what, detail))
+
+    def _note_all(self, seq: int, found: Iterable[Finding]) -> None:
+        for what, detail in found:
+            self._note(seq, what, detail)
 
     def _note_lost(self, seq: int, what: Damage, detail: str) -> None:
         self._note(seq, what, detail)
@@ -469,44 +317,11 @@ class Checker:
         return at >= 0 and seq <= self._lost[at][1]
 
 
-# What the check itself looks at in the payload of a call.
-_TYPES: Mapping[str, tuple[tuple[str, type], ...]] = {
-    "call.enter": (("tool", str), ("server", str)),
-    "call.exit": (("tool", str), ("enter", int)),
-}
-
-# The payloads of a call, when they are plain: texts of printable ASCII without escapes, and nothing
-# deeper among the arguments than the digest of a text. What these match is JSON with the members of
-# its kind, so parsing it could find nothing more.
-_TEXT = rb'"[ !#-\[\]-~]*"'
-_NUMBER = rb"(?:0|[1-9][0-9]{0,14})"
-_HASH = rb'(?:null|"[0-9a-f]{64}")'
-_DIGEST = rb'\{"sha256":"[0-9a-f]{64}","size":%b\}' % _NUMBER
-_MEMBER = rb"%b:(?:%b|%b|null|true|false|%b)" % (_TEXT, _TEXT, _NUMBER, _DIGEST)
-_EXIT = re.compile(
-    rb'\{"code":(?:null|%b),"duration_ms":%b,"enter":(%b),"outcome":"[a-z]+","result_sha256":%b'
-    rb',"tool":(%b)\}\Z' % (_TEXT, _NUMBER, _NUMBER, _HASH, _TEXT)
-)
-_ENTER = re.compile(
-    rb'\{"arguments":(?:null|\{(?:%b(?:,%b)*)?\}),"server":%b,"sha256":%b'
-    rb',"size":(?:null|%b),"tool":(%b)\}\Z' % (_MEMBER, _MEMBER, _TEXT, _HASH, _NUMBER, _TEXT)
-)
-
-
-def _refuse(number: str) -> NoReturn:
-    raise ValueError(f"{number} has no place in a record")
-
-
-_decode = JSONDecoder(parse_float=_refuse, parse_constant=_refuse).raw_decode
-
-
-def load(data: bytes) -> Any:
-    """The one JSON value that some data is; ValueError if it is not one, or holds a float."""
-    text = data.decode()
-    try:
-        value, end = _decode(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    if end != len(text):
-        raise ValueError("more than one value")
-    return value
+def _names_earlier(seqs: object, seq: int) -> bool:
+    """Whether an erasure at a seq names records as the format has it: earlier ones, ascending."""
+    return (
+        isinstance(seqs, list)
+        and all(type(named) is int for named in seqs)
+        and all(one < other for one, other in pairwise([0, *seqs, seq]))
+        and bool(seqs)
+    )

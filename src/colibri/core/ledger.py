@@ -38,14 +38,14 @@ nonce can be erased and the chain still holds.
     session.open  session_id, intent, task_id
     thought       thought_id     "R-" and the record's seq
                   index          from 0 in the session
-                  type, content
+                  type           one of TYPES
+                  content
                   prev           hex leaf of the session's thought before this, else 64 zeros
     session.seal  root, count, first_seq, last_seq
     task          task_id, version, attempt
-                  set            field → [old, new] for status, priority, assignee, project,
-                                 depends_on; at creation all of them, old null
+                  set            field → [old, new] for FIELDS; at creation all of them, old null
     task.text     task_id, version
-                  set            the same for title and description
+                  set            the same for TEXT_FIELDS
     erasure       seqs, reason   whose payloads are gone; only of ERASABLE kinds
 
 THE VIEWS of the database show the records under the names of the seeds. `actions`, also called
@@ -73,6 +73,9 @@ KINDS = tuple(MEMBERS)
 ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text"})
 OUTCOMES = ("ok", "refused", "invalid", "error", "cancelled")
 TEXTS = frozenset({"title", "description", "content", "intent"})
+FIELDS = ("status", "priority", "assignee", "project", "depends_on")
+TEXT_FIELDS = ("title", "description")
+TYPES = ("plan", "analysis", "decision", "reflection")
 
 Outcome = Literal["ok", "refused", "invalid", "error", "cancelled"]
 

@@ -31,6 +31,21 @@ class Rules:
             found += self.sessions.feed(record, payload)
         return found
 
+    def take(self, row: tuple[Any, ...]) -> bool:
+        """Take a record, as rows.Row has it, whose payload plainly says what it must, if it does.
+
+        Whether it does; otherwise it is left to `feed`.
+        """
+        seq, _, leaf, _, at, kind, call, session, task, _, _, body = row
+        if kind == "thought":
+            taken = self.sessions.think(seq, leaf, session, task, body)
+            if taken and task is not None:
+                self.tasks.witness(task)
+            return taken
+        if kind == "task":
+            return self.tasks.step(at, call, task, body)
+        return kind == "session.seal" and self.sessions.seal(seq, at, session, body)
+
     def lose(self, record: Record) -> None:
         """The payload of a record cannot be read."""
         self.tasks.lose(record)

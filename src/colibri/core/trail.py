@@ -8,18 +8,20 @@
 
 A thought whose payload cannot be read keeps its place: its leaf is the header's. A session of which
 another record cannot be read is not judged any further. Memory grows with the number of sessions:
-of a tree only the peaks are kept.
+of a tree only the peaks and a few leaves are kept.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from colibri.core.merkle import node_hash
+from colibri.core import merkle
+from colibri.core import payload as form
+from colibri.core.ledger import TYPES
 from colibri.core.record import Record
 
-TYPES = ("plan", "analysis", "decision", "reflection")
 NO_LEAF = bytes(32)
 ERASED = "[erased]"
+PART = 256  # leaves; a power of two
 
 What = Literal[
     "bad session record", "bad thought", "thought after seal", "bad seal", "altered session"
@@ -28,51 +30,81 @@ Finding = tuple[What, str]
 
 
 class Peaks:
-    """The tree of a growing list of leaves, as the roots of its complete parts."""
+    """The tree of a growing list of leaves: the roots of its complete parts, and the newest leaves.
 
-    __slots__ = ("count", "hashes")
+    Leaves are hashed by the hundred, because that takes half as long as one by one.
+    """
+
+    __slots__ = ("count", "hashes", "leaves")
 
     def __init__(self) -> None:
         self.count = 0
         self.hashes: list[bytes] = []
+        self.leaves: list[bytes] = []
 
     def push(self, leaf: bytes) -> None:
-        """One more leaf: parts of equal size become one."""
-        size = self.count
-        while size & 1:
-            leaf = node_hash(self.hashes.pop(), leaf)
-            size >>= 1
-        self.hashes.append(leaf)
+        """One more leaf."""
         self.count += 1
+        self.leaves.append(leaf)
+        if len(self.leaves) == PART:
+            self._fold(self.count // PART - 1)
+
+    def _fold(self, parts: int) -> None:
+        """The newest leaves are one part more: parts of equal size become one."""
+        found = merkle.root(self.leaves)
+        self.leaves.clear()
+        while parts & 1:
+            found = merkle.node_hash(self.hashes.pop(), found)
+            parts >>= 1
+        self.hashes.append(found)
 
     def root(self) -> bytes:
         """The root of the tree so far; there is at least one leaf."""
-        *left, found = self.hashes
-        for peak in reversed(left):
-            found = node_hash(peak, found)
+        roots = [*self.hashes, *([merkle.root(self.leaves)] if self.leaves else [])]
+        found = roots.pop()
+        while roots:
+            found = merkle.node_hash(roots.pop(), found)
         return found
 
 
 class Replayed:
-    """A session as its records leave it; `values` has a column's name for each."""
+    """A session as its records leave it."""
 
-    __slots__ = ("first_seq", "last_seq", "peaks", "values")
+    __slots__ = ("_opened", "first_seq", "last_leaf", "last_seq", "peaks", "root", "sealed")
 
     def __init__(self, record: Record, intent: str) -> None:
         self.peaks = Peaks()
         self.first_seq: int | None = None
         self.last_seq: int | None = None
-        self.values: dict[str, Any] = {
+        self.last_leaf = NO_LEAF
+        self.root: bytes | None = None
+        self.sealed: tuple[str | None, int | None] = (None, None)  # when, and at which seq
+        self._opened = {
             "session_id": record.session,
             "intent": intent,
             "task_id": record.task,
             "started_at": record.at,
             "open_seq": record.seq,
-            "record_count": 0,
-            "last_leaf": NO_LEAF,
-            "finalized_at": None,
-            "seal_seq": None,
-            "root": None,
+        }
+
+    def push(self, seq: int, leaf: bytes) -> None:
+        """One more thought."""
+        self.peaks.push(leaf)
+        self.first_seq = self.first_seq or seq
+        self.last_seq = seq
+        self.last_leaf = leaf
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What its row must hold, by column."""
+        finalized_at, seal_seq = self.sealed
+        return {
+            **self._opened,
+            "record_count": self.peaks.count,
+            "last_leaf": self.last_leaf,
+            "finalized_at": finalized_at,
+            "seal_seq": seal_seq,
+            "root": self.root,
         }
 
 
@@ -84,17 +116,55 @@ class Trail:
         self.blind = blind
         self.lost: set[str | None] = set()  # the sessions that are not judged any further
         self.unreadable: set[int] = set()  # the thoughts whose payloads are not what they were
+        # What the rows of `thoughts` must hold, if somebody wants to know; of an erased one all but
+        # its type.
+        self.rows: list[tuple[Any, ...]] | None = None
         self._only = only
 
     def feed(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
         """Take a record, without its payload if that is erased; what breaks the rules is told."""
-        if self.blind or record.session in self.lost or self._only not in (None, record.session):
+        if not self._is_judged(record.session):
             return []
         try:
             return _TAKERS[record.kind](self, record, payload)
         except (KeyError, TypeError) as problem:
             self.lose(record)
             return [("bad session record", f"it cannot be read: {problem!r}")]
+
+    def think(
+        self, seq: int, leaf: bytes, session: str | None, task: str | None, body: bytes
+    ) -> bool:
+        """Take a thought whose payload says what it must; whether it does.
+
+        One that does not, or not plainly, is left to `feed`.
+        """
+        known = self.sessions.get(session or "")
+        if known is None or known.root is not None or not self._is_judged(session):
+            return False
+        count = known.peaks.count
+        type_ = form.plain_thought(body, count, known.last_leaf, seq)
+        if type_ is None:
+            return False
+        known.push(seq, leaf)
+        if self.rows is not None:
+            self.rows.append((seq, session, count, task, type_))
+        return True
+
+    def seal(self, seq: int, at: str, session: str | None, body: bytes) -> bool:
+        """The same for a seal."""
+        known = self.sessions.get(session or "")
+        if known is None or known.root is not None or not self._is_judged(session):
+            return False
+        if not known.peaks.count:
+            return False
+        root = known.peaks.root()
+        if body != form.seal(known.peaks.count, known.first_seq, known.last_seq, root):
+            return False
+        known.root, known.sealed = root, (at, seq)
+        return True
+
+    def _is_judged(self, session: str | None) -> bool:
+        return not (self.blind or session in self.lost or self._only not in (None, session))
 
     def lose(self, record: Record) -> None:
         """The payload of a record is not the one that was written, or is gone against the rules."""
@@ -121,20 +191,18 @@ class Trail:
         session = self.sessions.get(record.session or "")
         if session is None:
             return [("bad thought", f"there is no session {record.session}")]
-        values = session.values
-        if values["root"] is not None:
+        if session.root is not None:
             found.append(("thought after seal", f"the session {record.session} was sealed before"))
         if payload is not None:
             stated = payload["thought_id"], payload["prev"], payload["index"]
-            right = f"R-{record.seq}", values["last_leaf"].hex(), values["record_count"]
+            right = f"R-{record.seq}", session.last_leaf.hex(), session.peaks.count
             formed = type(payload["index"]) is int and type(payload["content"]) is str
             if stated != right or not formed or payload["type"] not in TYPES:
                 found.append(("bad thought", "its id, prev, index, type or content cannot be so"))
-        session.peaks.push(record.leaf)
-        session.first_seq = session.first_seq or record.seq
-        session.last_seq = record.seq
-        values["record_count"] += 1
-        values["last_leaf"] = record.leaf
+        if self.rows is not None:
+            row = record.seq, record.session, session.peaks.count, record.task
+            self.rows.append(row if payload is None else (*row, payload.get("type")))
+        session.push(record.seq, record.leaf)
         return found
 
     def _seal(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
@@ -142,7 +210,7 @@ class Trail:
         session = self.sessions.get(record.session or "")
         if session is None or payload is None or not session.peaks.count:
             return [("bad seal", f"there is nothing to seal in the session {record.session}")]
-        if session.values["root"] is not None:
+        if session.root is not None:
             found.append(("bad seal", f"the session {record.session} was sealed before"))
         root = session.peaks.root()
         right = {
@@ -153,7 +221,7 @@ class Trail:
         }
         if wrong := _differing(payload, right):
             found.append(("bad seal", f"not those of the session's thoughts: {', '.join(wrong)}"))
-        session.values.update(finalized_at=record.at, seal_seq=record.seq, root=root)
+        session.root, session.sealed = root, (record.at, record.seq)
         return found
 
     def compare(self, row: Mapping[str, Any]) -> str | None:

@@ -11,9 +11,12 @@ from typing import Any
 from apsw import Connection
 
 from colibri.core import ledger as record
-from colibri.core.chain import MAX_BREAKS, NO_HEAD, Break, Checker, Report, Row, load
+from colibri.core.chain import Checker
 from colibri.core.errors import Damaged
 from colibri.core.ledger import Entry, Head
+from colibri.core.payload import load
+from colibri.core.report import MAX_BREAKS, NO_HEAD, Break, Report
+from colibri.core.rows import Row
 from colibri.core.rules import Finding, Rules
 
 _INSERT = """
@@ -45,7 +48,13 @@ _ROW_AS_BYTES = """
     LIMIT 1
 """
 _TEXT_COLUMNS = slice(4, 10)
-
+_STRAY_PAYLOADS = """
+    SELECT min(seq), count(*) FROM (
+        SELECT seq FROM payloads WHERE seq > (SELECT ifnull(max(seq), 0) FROM ledger)
+        UNION ALL
+        SELECT seq FROM payloads WHERE seq < 1
+    )
+"""
 
 _SEQS_OF_TASK = "SELECT seq FROM ledger WHERE task = ? AND seq <= ? ORDER BY seq"
 
@@ -139,7 +148,7 @@ class Chain:
         self._head = mark
 
 
-def verify(
+def verify(  # noqa: PLR0913 - what to check, by what rules, and who is told of it meanwhile
     db: Connection,
     *,
     first: int = 1,
@@ -147,12 +156,14 @@ def verify(
     head: Head | None = None,
     pause: Callable[[], None],
     rules: Rules | None = None,
+    beside: Callable[[int], None] = lambda seq: None,
     slice_size: int = 10_000,
 ) -> Report:
     """Check the log from a seq to another, or to its end; a head from outside is always reached.
 
     Each slice has a read transaction of its own and pause() runs between two of them, so that the
-    write-ahead log can be checkpointed and others can be served.
+    write-ahead log can be checkpointed and others can be served. Within each, beside() is told
+    how far it has come.
     """
     last = _last_seq(db)
     if upto is not None:
@@ -164,9 +175,11 @@ def verify(
             # Again for each slice: an erasure may have been committed since the last one.
             erasure = _expect_erased(db, checker, after=erasure)
             more = _feed(db, checker, last, slice_size)
+            beside(checker.seq)
         if more:
             pause()
-    return checker.finish(last)
+    report = checker.finish(last)
+    return report.with_breaks(_stray_payloads(db)) if first == 1 else report
 
 
 def catch_up(db: Connection, rules: Rules, *, after: int, session: str | None = None) -> None:
@@ -277,6 +290,15 @@ def _feed(db: Connection, checker: Checker, last: int, limit: int) -> bool:
     except UnicodeDecodeError:
         checker.feed(_row_as_bytes(db, checker.seq + 1))
     return before < checker.seq < last
+
+
+def _stray_payloads(db: Connection) -> Iterator[Break]:
+    """Payloads outside the log. One in a gap of it is that of the missing record."""
+    row: Any = db.execute(_STRAY_PAYLOADS).get
+    first, count = row
+    if count:
+        detail = "it belongs to no record" if count == 1 else f"{count} belong to no record"
+        yield Break(first, "stray payload", detail)
 
 
 def _row_as_bytes(db: Connection, first: int) -> Row:

@@ -1,7 +1,6 @@
 """Seals: the Merkle tree over a session's thoughts. Owns `merkle_nodes`."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from apsw import Connection
@@ -103,25 +102,28 @@ def _node(db: Connection, session: str, level: int, index: int) -> bytes:
     return hash
 
 
-def altered(db: Connection, seen: Trail) -> Iterator[str]:
-    """Each row or tree of a session that its records do not explain, and each that is missing."""
+def altered(db: Connection, seen: Trail, *, thoughts_after: int | None = None) -> Iterator[str]:
+    """Each row or tree of a session that its records do not explain, and each that is missing.
+
+    The rows of thoughts up to a seq have been compared already, if one is given.
+    """
     left = set(seen.sessions)
     for session in sessions.every(db):
         left.discard(session.session_id)
         yield from _altered_session(db, seen, session)
     for id in sorted(left):
         yield f"{id}: its row is missing"
-    yield from trail.altered(db, seen.unreadable)
+    yield from trail.altered(db, seen.unreadable, after=thoughts_after)
 
 
 def altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
     """The same for one session."""
     yield from _altered_session(db, seen, session)
-    yield from trail.altered_rows(db, seen.unreadable, session.session_id)
+    yield from trail.altered_rows(db, seen.unreadable, session=session.session_id)
 
 
 def _altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
-    if (problem := seen.compare(asdict(session))) is not None:
+    if (problem := seen.compare(sessions.columns(session))) is not None:
         yield problem
     elif not _tree_fits(db, session):
         yield f"{session.session_id}: its stored tree is not that of its thoughts"

@@ -83,6 +83,11 @@ def _session(row: Iterable[Any]) -> Session:
     return Session(**values)
 
 
+def columns(session: Session) -> dict[str, Any]:
+    """The row of a session, as a replay compares it."""
+    return {name: getattr(session, name) for name in _COLUMNS}
+
+
 def get(db: Connection, id: str) -> Session:
     """A session; ERR_SESSION_NOT_FOUND."""
     session = find(db, id)

@@ -11,7 +11,7 @@ from typing import Any
 from apsw import Connection
 
 from colibri.core.errors import Refused
-from colibri.core.replay import FIELDS, TEXT_FIELDS
+from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
 from colibri.store.append import Append
 from colibri.store.tasks import (

@@ -1,13 +1,13 @@
 """The decision trail: thoughts, each naming the one before it in its session. Owns `thoughts`."""
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apsw import Connection
 
-from colibri.core.trail import ERASED, NO_LEAF
+from colibri.core.trail import ERASED, NO_LEAF, Trail
 from colibri.store.append import Append
 from colibri.store.sessions import Session
 
@@ -147,21 +147,67 @@ def _count(db: Connection, wanted: Filter) -> int:
     return total
 
 
-def altered(db: Connection, unreadable: Container[int]) -> Iterator[str]:
-    """What in `thoughts` and `thought_counts` is not as in the records of thoughts."""
-    yield from altered_rows(db, unreadable)
+class Comparison:
+    """Holds the rows of `thoughts` against the records of thoughts while the log is being read.
+
+    That they fit means something only if the log turns out to be sound.
+    """
+
+    def __init__(self, db: Connection, seen: Trail) -> None:
+        self.fit = True
+        self._db = db
+        self._seen = seen
+        self._first = -(2**63)
+        seen.rows = []
+
+    def go_on(self, last: int) -> None:
+        """Compare the rows up to a seq; all their records have been read."""
+        right, self._seen.rows = self._seen.rows, []
+        try:
+            rows = self._db.execute(
+                "SELECT seq, session, idx, task, type FROM thoughts WHERE seq BETWEEN ? AND ?"
+                " ORDER BY seq",
+                (self._first, last),
+            ).fetchall()
+        except UnicodeDecodeError:
+            self.fit = False
+        else:
+            self.fit = self.fit and _fit(rows, right or [])
+        self._first = last + 1
+
+
+def _fit(rows: Sequence[tuple[Any, ...]], right: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether rows hold what they must; where less is known of one, only that is compared."""
+    return rows == right or (
+        len(rows) == len(right)
+        and all(row[: len(known)] == known for row, known in zip(rows, right, strict=True))
+    )
+
+
+def altered(
+    db: Connection, unreadable: Container[int], *, after: int | None = None
+) -> Iterator[str]:
+    """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
+    yield from altered_rows(db, unreadable, after=after)
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in thought_counts are not those of the rows"
 
 
 def altered_rows(
-    db: Connection, unreadable: Container[int], session: str | None = None
+    db: Connection,
+    unreadable: Container[int],
+    *,
+    session: str | None = None,
+    after: int | None = None,
 ) -> Iterator[str]:
-    """What in `thoughts`, of one session or all, is not as in the records of thoughts."""
-    query = _WRONG_ROWS.format(rows="", records="")
+    """What in `thoughts`, of one session, after a seq or all, is not as in the records."""
+    rows = records = ""
+    values: tuple[str | int, ...] = ()
     if session is not None:
-        query = _WRONG_ROWS.format(rows=" AND t.session = ?1", records=" AND session = ?1")
-    for (seq,) in db.execute(query, () if session is None else (session,)):
+        rows, records, values = " AND t.session = ?1", " AND session = ?1", (session,)
+    elif after is not None:
+        rows, records, values = " AND t.seq > ?1", " AND seq > ?1", (after,)
+    for (seq,) in db.execute(_WRONG_ROWS.format(rows=rows, records=records), values):
         if seq not in unreadable:
             yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
 

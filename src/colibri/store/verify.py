@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from apsw import Connection
 
-from colibri.core.chain import MAX_BREAKS, Break, Damage, Report
 from colibri.core.ledger import Head
+from colibri.core.report import Break, Damage, Report
 from colibri.core.rules import Rules
-from colibri.store import ledger, proofs, sessions, tasks
+from colibri.store import ledger, proofs, sessions, tasks, trail
 
 
 def verify(
@@ -24,12 +24,18 @@ def verify(
 ) -> Report:
     """Recompute the log, replay the records of tasks and sessions, compare the rows with them."""
     rules = Rules()
-    report = ledger.verify(db, upto=upto, head=head, pause=pause, rules=rules)
+    thoughts = trail.Comparison(db, rules.sessions)
+    report = ledger.verify(
+        db, upto=upto, head=head, pause=pause, rules=rules, beside=thoughts.go_on
+    )
+    read = report.head.seq if report.head else 0
     with db:  # one read transaction: the rows and all the records that they follow from
-        ledger.catch_up(db, rules, after=report.head.seq if report.head else 0)
+        ledger.catch_up(db, rules, after=read)
         if not rules.blind:
+            compared = read if report.valid and thoughts.fit else None
+            altered = proofs.altered(db, rules.sessions, thoughts_after=compared)
             report = _with(report, "altered task", tasks.altered(db, rules.tasks))
-            report = _with(report, "altered session", proofs.altered(db, rules.sessions))
+            report = _with(report, "altered session", altered)
     return _without(report, *_unseen(rules, "the rows of tasks and sessions"))
 
 
@@ -80,9 +86,4 @@ def _without(report: Report, *what: str) -> Report:
 
 def _with(report: Report, what: Damage, details: Iterable[str]) -> Report:
     """A report with damage that is not at one place of the log."""
-    found = [Break(0, what, detail) for detail in details]
-    return replace(
-        report,
-        broken_count=report.broken_count + len(found),
-        breaks=(*report.breaks, *found)[:MAX_BREAKS],
-    )
+    return report.with_breaks(Break(0, what, detail) for detail in details)

@@ -14,6 +14,7 @@ from colibri.tools.tool import Tool, Work
 
 Type = Literal["plan", "analysis", "decision", "reflection"]
 SESSION = "the session's id"
+MAX_OPEN_CALLS = 100  # that a verdict lists; it counts them all
 
 
 class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -102,6 +103,7 @@ class Verdict(Struct):
     first_broken_at: int | None
     breaks: list[Broken]
     head: Head | None
+    open_call_count: int
     open_calls: list[OpenCall]
     not_checked: list[str]
 
@@ -170,7 +172,8 @@ def _verdict(report: Report) -> Verdict:
         first_broken_at=report.first_broken_at,
         breaks=[Broken(seq or None, what, _shown(detail)) for seq, what, detail in report.breaks],
         head=Head(report.head.seq, report.head.leaf.hex()) if report.head else None,
-        open_calls=[_open(call) for call in report.open_calls[:100]],
+        open_call_count=len(report.open_calls),
+        open_calls=[_open(call) for call in report.open_calls[:MAX_OPEN_CALLS]],
         not_checked=list(report.not_checked),
     )
 
