@@ -156,7 +156,7 @@ def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
             f"`{field.encode_name}`",
             kind(shape),
             "; ".join([*limits(shape), *([rule.allowed] if rule else [])]),
-            default(shape, required=field.required),
+            default(field, shape),
             described(shape, aliases.get(field.encode_name)),
         )
         rows.append(f"| {' | '.join(cells)} |")
@@ -195,10 +195,12 @@ def limits(shape: JSON) -> Iterator[str]:
         yield from (f"each {limit}" for limit in limits(shape["items"]))
 
 
-def default(shape: JSON, *, required: bool) -> str:
-    if required:
+def default(field: msgspec.structs.FieldInfo, shape: JSON) -> str:
+    if field.required:
         return "required"
-    return f"`{json.dumps(shape['default'])}`" if "default" in shape else "left as it is"
+    if field.default is msgspec.UNSET:
+        return "left as it is"
+    return f"`{json.dumps(shape.get('default'))}`"
 
 
 def described(shape: JSON, alias: str | None) -> str:

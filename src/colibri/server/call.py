@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from colibri.config import Config
     from colibri.core.ledger import Entry
     from colibri.server.ids import Ids
     from colibri.server.wire import Request
@@ -124,13 +125,14 @@ class Call:
 class Work:
     """What a handler is given beside its arguments."""
 
-    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "now")
+    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "config", "now")
 
     def __init__(
         self,
         call: Call,
         now: str,
         ids: "Ids",
+        config: "Config",
         *,
         db: "apsw.Connection | None" = None,
         chain: "Chain | None" = None,
@@ -138,6 +140,7 @@ class Work:
     ) -> None:
         self.call = call
         self.now = now
+        self.config = config
         self._ids = ids
         self._chain = chain
         self._db = db

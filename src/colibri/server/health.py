@@ -182,10 +182,19 @@ class Checks:
         self._seen: int | None = None
         self._turn = 0
 
+    def look_at_skills(self) -> None:
+        """Count those that skill_list would list, which only reading them tells."""
+        from colibri.store import skills  # the health thread runs after the tools are loaded
+
+        settings = self._ctx.limits
+        listing = skills.read(settings.skills_root, settings.project)
+        self._ctx.health.skill_count = len(listing.skills)
+
     def check(self) -> None:
         """Look at everything once; then at the lanes, which may take longer."""
         found: dict[str, str] = {"watchers": "0"}
         try:
+            self.look_at_skills()
             over = self._look_at_load(found)
             if self._db is not None:
                 self._look_at_store(self._db, found)
@@ -312,6 +321,7 @@ class CheckThread:
 
     def _run(self, db: "apsw.Connection | None") -> None:
         checks = Checks(self._ctx, db, self._stop)
+        checks.look_at_skills()
         while not self._stop.wait(self._ctx.limits.health_interval_ms / 1000):
             checks.check()
         if db is not None:

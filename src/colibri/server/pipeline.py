@@ -66,7 +66,8 @@ class Pipeline:
         self.prepare(call)  # 1, 2
         if self.has_sink:
             call.id = self._ctx.new_call_id()
-        outcome = self._run(call, Work(call, "", self._ctx.ids))  # 3 (the sink), 4
+        work = Work(call, "", self._ctx.ids, self._ctx.limits)
+        outcome = self._run(call, work)  # 3 (the sink), 4
         self.finish(call, outcome)  # 5 (the sink), and the answer
         self._record_probe(call, outcome)  # 3 and 5 (the ledger)
 
@@ -241,7 +242,7 @@ class Pipeline:
                 call.refusal = problem
 
     def _work(self, call: Call, **lane: "Any") -> Work:
-        return Work(call, self._ctx.utc(), self._ctx.ids, **lane)
+        return Work(call, self._ctx.utc(), self._ctx.ids, self._ctx.limits, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """3, the sink's part, and 4."""

@@ -148,23 +148,17 @@ def _broken_records(connection: "apsw.Connection") -> list[str]:
 
 
 def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
+    from colibri.store import skills
     from colibri.tools.catalogue import CATALOGUE  # this loads msgspec
 
     for tool in CATALOGUE:
         if tool.name in ctx.tools:
             ctx.tools[tool.name].bind(tool)
-    ctx.health.skill_count = _count_skills(config.skills_root)
+    # The health thread then reads them: that takes PyYAML, for which no call shall wait.
+    ctx.health.skill_count = skills.count_files(config.skills_root, config.project)
     ctx.checks.start(open_reader(ctx))
     ctx.phase = "phase2"
     ctx.log("info", f"[Startup] Complete in {ctx.uptime_ms()}ms")
-
-
-def _count_skills(root: str) -> int:
-    try:
-        with os.scandir(root) as entries:
-            return sum(os.path.isfile(os.path.join(entry.path, "SKILL.md")) for entry in entries)
-    except OSError:
-        return 0  # there is no such folder yet
 
 
 def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":
