@@ -35,6 +35,11 @@ STYLES = {
     "refused": "red",
     "dim": "dim",
     "bold": "bold",
+    "ok": "green",
+    "warning": "yellow",
+    "problem": "bold red",
+    "added": "green",
+    "removed": "red",
 }
 
 
@@ -84,7 +89,7 @@ def say(text: str = "", style: str = "", *, lines: bool = False) -> None:
     if not is_terminal() or not style:
         print(clean)
         return
-    console().print(clean, style=STYLES[style])
+    console().print(clean, style=STYLES[style], soft_wrap=True)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, style_of: str = "") -> None:

@@ -24,6 +24,7 @@ from colibri.store.ledger import create_log
 
 Access = Literal["write", "read", "immutable"]
 Fault = Literal["full", "busy", "io", "damaged"]
+Use = Literal["free", "shared", "exclusive"]
 
 MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes checkpoint
 APPLICATION_ID = 0x436F6C69  # "Coli", in the file's header: whose database this is
@@ -55,6 +56,10 @@ _FAULTS: tuple[tuple[type[apsw.Error], Fault], ...] = (
     (apsw.CantOpenError, "io"),
     (apsw.ReadOnlyError, "io"),
 )
+
+
+class Outdated(ResourceError):
+    """The database is not there yet as this version needs it; the next writer sees to that."""
 
 
 class Migration(NamedTuple):
@@ -218,11 +223,13 @@ def close(opened: Opened, *, checkpoint: bool = True) -> None:
         os.close(opened.lock)
 
 
-def open_reader(path: str, *, migrations: Sequence[Migration] | None = None) -> Connection:
+def open_reader(
+    path: str, *, migrations: Sequence[Migration] | None = None, untouched: bool = False
+) -> Connection:
     """A read-only connection to a database that is there and current; nothing is created.
 
-    SQLite may still add `-shm` and an empty `-wal`. Where it cannot, and no `-wal` exists, nobody
-    is writing and the file is read as immutable.
+    SQLite may still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it,
+    and no `-wal` exists, nobody is writing and the file is read as immutable.
     """
     require_sqlite(apsw.sqlite_lib_version())
     steps = load_migrations() if migrations is None else migrations
@@ -231,13 +238,30 @@ def open_reader(path: str, *, migrations: Sequence[Migration] | None = None) -> 
             raise ResourceError(
                 f"there is no database at {path}", "start Colibri in mode FULL once"
             )
-        db = _connect_reader(path)
+        db = _connect_reader(path, untouched=untouched)
         try:
             _require_current(db, path, steps[-1].version)
         except BaseException:
             db.close()
             raise
         return db
+
+
+def use(path: str) -> Use:
+    """Who has the lock file now: nobody, servers at work, or one that creates or migrates.
+
+    To find out it is held for a moment; a server that starts just then waits POLL_SECONDS.
+    """
+    try:
+        lock = os.open(f"{os.path.realpath(path)}.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return "free"
+    try:
+        if _flock(lock, fcntl.LOCK_EX):
+            return "free"
+        return "shared" if _flock(lock, fcntl.LOCK_SH) else "exclusive"
+    finally:
+        os.close(lock)
 
 
 def load_migrations() -> tuple[Migration, ...]:
@@ -451,7 +475,9 @@ def _require_ours(db: Connection, path: str, latest: int) -> int:
     return version
 
 
-def _connect_reader(path: str) -> Connection:
+def _connect_reader(path: str, *, untouched: bool) -> Connection:
+    if untouched and not os.path.exists(_wal(path)):
+        return connect(path, "immutable")
     db = connect(path, "read")
     try:
         _version(db)  # nothing is opened before the first read
@@ -465,7 +491,7 @@ def _connect_reader(path: str) -> Connection:
 
 def _require_current(db: Connection, path: str, latest: int) -> None:
     if _require_ours(db, path, latest) < latest:
-        raise ResourceError(
+        raise Outdated(
             f"{path} has to be created or migrated first", "start Colibri in mode FULL once"
         )
 
