@@ -5,7 +5,6 @@ byte for byte the stored one, and the stored leaf is that header's hash. Only wh
 at more closely.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from colibri.core.ledger import (
     header,
     leaf,
 )
+from colibri.core.plain import ENTER, EXIT
 from colibri.core.rules import Rules
 
 MAX_BREAKS = 100
@@ -209,18 +209,36 @@ class Checker:
             return
 
     def feed_all(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """As `feed` for each row, but what is intact and has its place is taken by the short way.
+        """As `feed` for each row, but what is intact and in its place is taken by the short way."""
+        try:
+            self._take_shortly(rows)
+        finally:  # what reads the rows may raise
+            self._catch_up()
 
-        The header is made as `header` makes it; here it is spelled out, because calling it for
+    def _take_shortly(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """The header is made as `header` makes it; here it is spelled out, because calling it for
         each of a million rows takes as long as their hashes do.
         """
-        digest, quote, enter_in, exit_in = sha256, encode_basestring, _ENTER.match, _EXIT.match
+        digest, quote, enter_in, exit_in = sha256, encode_basestring, ENTER.match, EXIT.match
         plain, watched = self._plain, self._watched
         front = f'","log":{quote(self._log)},"payload":"'
+        expected, link = self._awaited()
         for row in rows:
-            seq, stored, stored_leaf, prev, at, kind, call, session, task, agent, nonce, body = row
-            following = seq == self.seq + 1 and (prev,) == self._links
-            if following and seq != watched and kind in MEMBERS:
+            (
+                seq,
+                stored,
+                stored_leaf,
+                prev,
+                at,
+                kind,
+                call,
+                session,
+                task,
+                agent,
+                nonce,
+                body,
+            ) = row
+            if prev == link and seq == expected != watched and kind in MEMBERS:
                 try:
                     made = (
                         f'{{"agent":{"null" if agent is None else quote(agent)}'
@@ -232,23 +250,42 @@ class Checker:
                 except TypeError:  # no payload, or a column that is no text
                     made = b""
                 if made == stored and digest(b"\0" + made).digest() == stored_leaf:
-                    self.seq = seq
-                    self._links = (stored_leaf,)
-                    self._count += 1
-                    self._last = row
                     if kind == "call.enter" and (found := enter_in(body)):
                         plain[seq] = (call, found[1], row)
                     elif (
                         kind == "call.exit"
                         and (found := exit_in(body))
                         and (opened := plain.get(enter := int(found[1])))
-                        and opened[:2] == (call, found[2])
+                        and opened[0] == call
+                        and opened[1] == found[2]
                     ):
                         del plain[enter]
-                    else:
+                    elif kind != "thought" or not self._takes_thought(row):
                         self._read_payload(Row._make(row))
+                    expected, link = seq + 1, stored_leaf
+                    self._last = row
                     continue
+            self._catch_up()
             self.feed(Row._make(row))
+            expected, link = self._awaited()
+
+    def _awaited(self) -> tuple[int, bytes | None]:
+        """The seq of the next row, and the leaf that it follows if there is just one."""
+        return self.seq + 1, self._links[0] if len(self._links) == 1 else None
+
+    def _catch_up(self) -> None:
+        """The short way leaves only its last row behind; all before it follow one another."""
+        if self._last is not None and self._last[0] > self.seq:
+            self._count += self._last[0] - self.seq
+            self.seq = self._last[0]
+            self._links = (self._last[2],)
+
+    def _takes_thought(self, row: tuple[Any, ...]) -> bool:
+        """Whether a thought is plain, and has been taken as the next of its session."""
+        rules = self._rules
+        return rules is not None and rules.take_plain_thought(
+            row[0], row[2], row[7], row[8], row[11]
+        )
 
     def feed(self, row: Row) -> None:
         if row.seq <= self.seq:
@@ -474,23 +511,6 @@ _TYPES: Mapping[str, tuple[tuple[str, type], ...]] = {
     "call.enter": (("tool", str), ("server", str)),
     "call.exit": (("tool", str), ("enter", int)),
 }
-
-# The payloads of a call, when they are plain: texts of printable ASCII without escapes, and nothing
-# deeper among the arguments than the digest of a text. What these match is JSON with the members of
-# its kind, so parsing it could find nothing more.
-_TEXT = rb'"[ !#-\[\]-~]*"'
-_NUMBER = rb"(?:0|[1-9][0-9]{0,14})"
-_HASH = rb'(?:null|"[0-9a-f]{64}")'
-_DIGEST = rb'\{"sha256":"[0-9a-f]{64}","size":%b\}' % _NUMBER
-_MEMBER = rb"%b:(?:%b|%b|null|true|false|%b)" % (_TEXT, _TEXT, _NUMBER, _DIGEST)
-_EXIT = re.compile(
-    rb'\{"code":(?:null|%b),"duration_ms":%b,"enter":(%b),"outcome":"[a-z]+","result_sha256":%b'
-    rb',"tool":(%b)\}\Z' % (_TEXT, _NUMBER, _NUMBER, _HASH, _TEXT)
-)
-_ENTER = re.compile(
-    rb'\{"arguments":(?:null|\{(?:%b(?:,%b)*)?\}),"server":%b,"sha256":%b'
-    rb',"size":(?:null|%b),"tool":(%b)\}\Z' % (_MEMBER, _MEMBER, _TEXT, _HASH, _NUMBER, _TEXT)
-)
 
 
 def _refuse(number: str) -> NoReturn:

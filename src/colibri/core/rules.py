@@ -25,11 +25,21 @@ class Rules:
         """Take a record, without its payload if that is erased."""
         found: list[Finding] = []
         if record.task is not None or record.kind in ("task", "task.text"):
-            erased = payload is None
-            found += self.tasks.erase(record) if erased else self.tasks.feed(record, payload or {})
+            found += self.tasks.feed(record, payload)
         if record.kind in trail.KINDS:
             found += self.sessions.feed(record, payload)
         return found
+
+    def take_plain_thought(
+        self, seq: int, leaf: bytes, session: str | None, task: str | None, body: bytes
+    ) -> bool:
+        """The same for a thought that is as it must be; False, and nothing is taken, if it may
+        not be, or if not everything is judged."""
+        if self.tasks.blind or not self.sessions.take_plain_thought(seq, leaf, session, body):
+            return False
+        if task is not None and task not in self.tasks.lost:
+            self.tasks.witness(task)
+        return True
 
     def lose(self, record: Record) -> None:
         """The payload of a record cannot be read."""

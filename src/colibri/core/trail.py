@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from colibri.core.merkle import node_hash
+from colibri.core.plain import CONTENT
 from colibri.core.record import Record
 
 TYPES = ("plan", "analysis", "decision", "reflection")
+_TYPE_ENDS = frozenset(f'{type}"}}'.encode() for type in TYPES)
 NO_LEAF = bytes(32)
 ERASED = "[erased]"
 
@@ -38,11 +40,11 @@ class Peaks:
 
     def push(self, leaf: bytes) -> None:
         """One more leaf: parts of equal size become one."""
-        size = self.count
+        size, hashes = self.count, self.hashes
         while size & 1:
-            leaf = node_hash(self.hashes.pop(), leaf)
+            leaf = node_hash(hashes.pop(), leaf)
             size >>= 1
-        self.hashes.append(leaf)
+        hashes.append(leaf)
         self.count += 1
 
     def root(self) -> bytes:
@@ -75,6 +77,14 @@ class Replayed:
             "root": None,
         }
 
+    def take(self, seq: int, leaf: bytes) -> None:
+        """One more thought."""
+        self.peaks.push(leaf)
+        self.first_seq = self.first_seq or seq
+        self.last_seq = seq
+        self.values["record_count"] = self.peaks.count
+        self.values["last_leaf"] = leaf
+
 
 class Trail:
     """Fed the records of KINDS, in the order of the log."""
@@ -88,13 +98,32 @@ class Trail:
 
     def feed(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
         """Take a record, without its payload if that is erased; what breaks the rules is told."""
-        if self.blind or record.session in self.lost or self._only not in (None, record.session):
+        if not self._is_judged(record.session):
             return []
         try:
             return _TAKERS[record.kind](self, record, payload)
         except (KeyError, TypeError) as problem:
             self.lose(record)
             return [("bad session record", f"it cannot be read: {problem!r}")]
+
+    def take_plain_thought(self, seq: int, leaf: bytes, session: str | None, body: bytes) -> bool:
+        """Take the next thought of an open session; False, and nothing is taken, if it may not be
+        that."""
+        known = self.sessions.get(session or "")
+        if known is None or known.values["root"] is not None or not self._is_judged(session):
+            return False
+        count, prev = known.peaks.count, known.values["last_leaf"].hex()
+        middle = f'","index":{count},"prev":"{prev}","thought_id":"R-{seq}'.encode()
+        front, _, end = body.rpartition(b'","type":"')
+        if end not in _TYPE_ENDS or not front.endswith(middle) or not _is_text(front):
+            return False
+        if not CONTENT.fullmatch(front, 0, len(front) - len(middle)):
+            return False
+        known.take(seq, leaf)
+        return True
+
+    def _is_judged(self, session: str | None) -> bool:
+        return not self.blind and session not in self.lost and self._only in (None, session)
 
     def lose(self, record: Record) -> None:
         """The payload of a record is not the one that was written, or is gone against the rules."""
@@ -130,11 +159,7 @@ class Trail:
             formed = type(payload["index"]) is int and type(payload["content"]) is str
             if stated != right or not formed or payload["type"] not in TYPES:
                 found.append(("bad thought", "its id, prev, index, type or content cannot be so"))
-        session.peaks.push(record.leaf)
-        session.first_seq = session.first_seq or record.seq
-        session.last_seq = record.seq
-        values["record_count"] += 1
-        values["last_leaf"] = record.leaf
+        session.take(record.seq, record.leaf)
         return found
 
     def _seal(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
@@ -167,6 +192,13 @@ class Trail:
         if not wrong:
             return None
         return f"{row['session_id']}: its records say otherwise: {', '.join(wrong)}"
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _differing(payload: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
