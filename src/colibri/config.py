@@ -114,6 +114,12 @@ def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
     return load(environ=environ).mode
 
 
+def foreign_environment() -> dict[str, str]:
+    """What is not ours in the environment: for a child that is to know only its arguments."""
+    ours = ("AMS_", "CLAUDE_PROJECT_DIR", "COLIBRI_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
 def _project(named: str, problems: list[str]) -> str:
     try:
         root = os.path.abspath(named)

@@ -8,10 +8,17 @@ import os
 import sys
 
 from colibri import VERSION
-from colibri.cli import export, serve
+from colibri.cli import backup, demo, export, restore, serve, verify
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
-COMMANDS = {"serve": serve, "export": export}
+COMMANDS = {
+    "serve": serve,
+    "demo": demo,
+    "verify": verify,
+    "export": export,
+    "backup": backup,
+    "restore": restore,
+}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
@@ -30,8 +37,8 @@ def main(arguments: list[str]) -> int:
         code: int = options.run(options)
     except (ConfigError, ResourceError, Refused, OSError) as problem:
         return _explain(problem)
-    except KeyboardInterrupt:
-        return _say("interrupted", "", 130)
+    except KeyboardInterrupt as stop:
+        return _say(" ".join(["interrupted", *map(str, stop.args)]), "", 130)
     return code
 
 
