@@ -115,7 +115,7 @@ def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
 
 
 def bare_environment() -> dict[str, str]:
-    """The environment without what decides about Colibri: for a server that is only tried out."""
+    """The environment without what is ours: for a server that is to know only its arguments."""
     ours = ("COLIBRI_", "AMS_", "CLAUDE_PROJECT_DIR")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 

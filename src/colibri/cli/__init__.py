@@ -8,10 +8,19 @@ import os
 import sys
 
 from colibri import VERSION
-from colibri.cli import doctor, export, serve, setup
+from colibri.cli import backup, demo, doctor, export, restore, serve, setup, verify
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
-COMMANDS = {"serve": serve, "setup": setup, "doctor": doctor, "export": export}
+COMMANDS = {
+    "serve": serve,
+    "demo": demo,
+    "setup": setup,
+    "doctor": doctor,
+    "verify": verify,
+    "export": export,
+    "backup": backup,
+    "restore": restore,
+}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
@@ -30,8 +39,8 @@ def main(arguments: list[str]) -> int:
         code: int = options.run(options)
     except (ConfigError, ResourceError, Refused, OSError) as problem:
         return _explain(problem)
-    except KeyboardInterrupt:
-        return _say("interrupted", "", 130)
+    except KeyboardInterrupt as stop:
+        return _say(" ".join(["interrupted", *map(str, stop.args)]), "", 130)
     return code
 
 

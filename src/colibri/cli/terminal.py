@@ -92,6 +92,13 @@ def say(text: str = "", style: str = "", *, lines: bool = False) -> None:
     console().print(clean, style=STYLES[style], soft_wrap=True)
 
 
+def complain(error: str, hint: str = "") -> None:
+    """What is wrong, and what to do, on stderr."""
+    print(f"colibri: error: {safe(error)}", file=sys.stderr)
+    if hint:
+        print(f"colibri: hint: {safe(hint)}", file=sys.stderr)
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, style_of: str = "") -> None:
     """Rows under headings; the column named `style_of` is coloured by its value."""
     cells = [[safe(cell) for cell in row] for row in rows]

@@ -223,13 +223,35 @@ def close(opened: Opened, *, checkpoint: bool = True) -> None:
         os.close(opened.lock)
 
 
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Keep every writer out; ResourceError while there is one."""
+    path = os.path.realpath(path)
+    with _explained(path):
+        lock = _open_lock(path)
+    try:
+        if not _flock(lock, fcntl.LOCK_EX):
+            raise ResourceError(
+                f"a Colibri server is using {path}",
+                "close the clients of this project: their servers end with them; then try again",
+            )
+        yield
+    finally:
+        os.close(lock)
+
+
 def open_reader(
-    path: str, *, migrations: Sequence[Migration] | None = None, untouched: bool = False
+    path: str,
+    *,
+    migrations: Sequence[Migration] | None = None,
+    least: int | None = None,
+    untouched: bool = False,
 ) -> Connection:
     """A read-only connection to a database that is there and current; nothing is created.
 
-    SQLite may still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it,
-    and no `-wal` exists, nobody is writing and the file is read as immutable.
+    With `least`, one that an older Colibri left at that schema version will do as well. SQLite may
+    still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it, and no `-wal`
+    exists, nobody is writing and the file is read as immutable.
     """
     require_sqlite(apsw.sqlite_lib_version())
     steps = load_migrations() if migrations is None else migrations
@@ -240,7 +262,7 @@ def open_reader(
             )
         db = _connect_reader(path, untouched=untouched)
         try:
-            _require_current(db, path, steps[-1].version)
+            _require_current(db, path, steps[-1].version, least)
         except BaseException:
             db.close()
             raise
@@ -489,8 +511,8 @@ def _connect_reader(path: str, *, untouched: bool) -> Connection:
     return db
 
 
-def _require_current(db: Connection, path: str, latest: int) -> None:
-    if _require_ours(db, path, latest) < latest:
+def _require_current(db: Connection, path: str, latest: int, least: int | None) -> None:
+    if _require_ours(db, path, latest) < (latest if least is None else least):
         raise Outdated(
             f"{path} has to be created or migrated first", "start Colibri in mode FULL once"
         )
