@@ -29,6 +29,10 @@ caught. Takes a few seconds; your project is not touched.
 """
 
 EPILOG = """\
+examples:
+  colibri demo
+  colibri demo --dir /tmp/colibri-demo
+
 The directory stays, so that you can look around in it; it is yours to delete.
 Exit codes: 0 all went as told, 75 something is missing on this machine, 130 interrupted.
 """

@@ -32,6 +32,10 @@ Nothing is changed.
 """
 
 EPILOG = """\
+examples:
+  colibri doctor
+  colibri doctor --json
+
 Each line is ok, a warning or a problem, and says what to do about it.
 Exit codes: 0 fine, or only warnings, 1 there is a problem.
 """

@@ -32,6 +32,7 @@ examples:
   colibri export --thought R-17 R-20 -o two.colibri.json
 
 The database is only read; servers may go on writing meanwhile.
+
 Exit codes: 0 written, 1 there is no such session or thought, 73 configuration, 75 resource.
 """
 

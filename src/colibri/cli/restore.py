@@ -30,7 +30,7 @@ a yes on the terminal. The database that was there is kept beside it, under anot
 """
 
 EPILOG = """\
-example:
+examples:
   colibri restore ~/backups/colibri-20260101T120000Z.db
 
 If it is interrupted, the old database or the new one is in place, never a mixture.
