@@ -412,9 +412,9 @@ class Checker:
         assert row.body is not None
         try:
             payload = load(row.body)
-            fits = payload.keys() == MEMBERS[row.kind] and all(
-                type(payload[name]) is kind for name, kind in _TYPES.get(row.kind, ())
-            )
+            fits = payload.keys() == MEMBERS[row.kind]
+            for name, kind in _TYPES.get(row.kind, ()) if fits else ():
+                fits = fits and type(payload[name]) is kind
         except (AttributeError, ValueError):
             fits = False
         if not fits:

@@ -131,7 +131,7 @@ class Replay:
     def _change(self, record: Record, payload: Mapping[str, Any]) -> None:
         task = self.tasks[payload["task_id"]]
         values, made = task.values, payload["set"]
-        old, version = Status(values["status"]), payload["version"]
+        old, version = values["status"], payload["version"]
         shared = self._shares(task, record, version)
         if not shared:
             self._check_open(task)
