@@ -9,32 +9,6 @@ import pytest
 from colibri.cli import terminal
 from tests.support.terminal import run_in_terminal
 
-HOSTILE = {
-    "\x1b[31mred\x1b[0m": "\\x1b[31mred\\x1b[0m",
-    "\x9b2J": "\\x9b2J",
-    "a\u202eb": "a\\u202eb",
-    "zero\u200bwidth": "zero\\u200bwidth",
-    "bell\x07 del\x7f": "bell\\x07 del\\x7f",
-    "\u2028line": "\\u2028line",
-    "\ud800": "\\ud800",
-    "\U000e0041": "\\U000e0041",
-    "two\nlines": "two\\nlines",
-}
-
-
-@pytest.mark.parametrize(("text", "shown"), HOSTILE.items(), ids=ascii)
-def test_what_is_invisible_or_moves_the_cursor_is_shown_as_an_escape(text: str, shown: str) -> None:
-    assert terminal.safe(text) == shown
-
-
-def test_ordinary_text_of_any_script_is_left_alone() -> None:
-    text = "naïve Straße 日本語 עברית 🐦 – €"
-    assert terminal.safe(text) == text
-
-
-def test_lines_and_tabs_stay_where_lines_are_wanted() -> None:
-    assert terminal.safe("a\n\tb\r\x1b", lines=True) == "a\n\tb\\r\\x1b"
-
 
 def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.emit({"text": "\x9b\u202e é"})

@@ -18,6 +18,7 @@ from colibri.cli.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
+from colibri.core.visible import visible
 from colibri.store import backup, db, ledger
 
 HELP = "put a copy of the database in its place"
@@ -122,7 +123,7 @@ def _agreed(found: dict[str, Any], options: argparse.Namespace) -> bool:
         terminal.complain(relation, f"{_loss(found)}; --force restores all the same")
         return False
     for line in (relation, _loss(found)):
-        print(terminal.safe(line), file=sys.stderr)
+        print(visible(line), file=sys.stderr)
     print("restore all the same? type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() == "yes":
         return True

@@ -13,19 +13,17 @@ import argparse
 import json
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from colibri.core.visible import visible as safe
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 Span = str | tuple[str, str]  # text, or text and its style
-
-# Categories that can move the cursor, change what is read, or not be seen at all.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 NARROW = 60  # windows with fewer columns have no room for wide indents
 LABEL = 12  # how wide the names of facts are
@@ -71,24 +69,6 @@ def _count(text: str) -> int:
     if not re.fullmatch("[0-9]{1,15}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
-
-
-def safe(text: str, *, lines: bool = False) -> str:
-    """The text with everything invisible or dangerous written as \\x1b or \\u202e.
-
-    With `lines`, line breaks and tabs stay.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character if (lines and character in "\n\t") else _visible(character) for character in text
-    )
-
-
-def _visible(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN:
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def is_terminal() -> bool:
