@@ -229,8 +229,13 @@ class Demo:
             sys.stdout.flush()
 
     def _line(self, what: str, tool: str, text: str, style: str = "") -> None:
-        self._say(f"  {what:<8}  " + (f"{tool:<19}  " if tool else "") + text, style)
-        time.sleep(0 if self._quiet else self._pause)
+        if self._quiet:
+            return
+        front = f"  {what:<8}  " + (f"{tool:<19}  " if tool else "")
+        # What is to be copied is left for the terminal to break.
+        terminal.line((front + text, style), hang=len(front), whole=not tool)
+        sys.stdout.flush()
+        time.sleep(self._pause)
 
     def _file(self, name: str) -> str:
         return os.path.join(self._directory, name)
