@@ -1,6 +1,7 @@
 """server.json and the MCP bundle: what they say is true, and what is packed starts."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -255,12 +256,12 @@ def test_the_entry_point_of_the_bundle_starts_the_server_that_is_in_it(
         assert server.close() == 0
 
 
-@pytest.mark.skipif(not shutil.which("uv"), reason="there is no uv here")
 def test_the_command_of_the_bundle_starts_the_server_that_is_in_it(
     unpacked: Path, tmp_path: Path
 ) -> None:
     """The very command, with this environment in place of the one that uv would fetch."""
     prepared = {"UV_PROJECT_ENVIRONMENT": sys.prefix, "UV_NO_SYNC": "1", "UV_OFFLINE": "1"}
+    prepared["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     program = command(unpacked, tmp_path)
     with Server(tmp_path, program, handshake=False, **OWN, **prepared) as server:
         assert server.handshake()["serverInfo"]["version"] == "0.0.0+bundle"
