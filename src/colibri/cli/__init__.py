@@ -8,10 +8,10 @@ import os
 import sys
 
 from colibri import VERSION
-from colibri.cli import export, serve
+from colibri.cli import erase, export, serve
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
-COMMANDS = {"serve": serve, "export": export}
+COMMANDS = {"serve": serve, "export": export, "erase": erase}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
