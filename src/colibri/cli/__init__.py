@@ -13,6 +13,7 @@ from colibri.cli import (
     backup,
     demo,
     doctor,
+    erase,
     export,
     help,
     log,
@@ -41,6 +42,7 @@ COMMANDS = {
     "export": export,
     "backup": backup,
     "restore": restore,
+    "erase": erase,
 }
 
 # How the overview groups them; one that is in no group goes into the last.

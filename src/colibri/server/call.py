@@ -80,13 +80,13 @@ def _not_loaded(work: "Work", args: object) -> object:
 class Call:
     """One tools/call.
 
-    `plain` are its validated arguments as plain values, `refusal` is why its handler does not run,
-    `entry` is its enter record.
+    `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
+    `refusal` is why its handler does not run, `entry` is its enter record.
     """
 
     __slots__ = (
         "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "made", "name",
-        "plain", "raw", "refusal", "request", "sink_entered", "taken", "tool", "weight",
+        "plain", "raw", "redacted", "refusal", "request", "sink_entered", "taken", "tool", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -100,6 +100,7 @@ class Call:
         self.id = ""
         self.args: object = None
         self.plain: dict[str, object] | None = None
+        self.redacted: list[dict[str, str]] = []
         self.made: dict[str, str] = {}
         self.refusal: Exception | None = None
         self.entry: Entry | None = None

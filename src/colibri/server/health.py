@@ -255,7 +255,7 @@ class Checks:
 
     def _look_at_store(self, db: "apsw.Connection", found: dict[str, str]) -> None:
         from colibri.store import db as store  # the health thread runs after the database is open
-        from colibri.store import ledger
+        from colibri.store import ledger, place
 
         head = ledger.head(db)
         if head is not None:
@@ -276,6 +276,7 @@ class Checks:
             self._damage(found, "quick_check", f"{table}: {problems[0]}")
         else:
             found["quick_check"] = "ok"
+        found["permissions"] = place.exposure(db.filename) or "ok"
 
     def _damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why

@@ -47,6 +47,8 @@ def open_store(ctx: "ColibriServerContext") -> None:
 def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
     import apsw  # here, off the main thread, and not at all in MINIMAL
 
+    from colibri.store import place
+
     try:
         if ctx.mode == Mode.READONLY:
             _look_at_database(ctx, config)
@@ -64,6 +66,8 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
             ctx.log("error", f"[colibri] hint: {hint}")
         return False
     ctx.health.sqlite_version = apsw.sqlite_lib_version()
+    if exposure := place.exposure(config.db_path):
+        ctx.log("warn", f"[colibri] {exposure}")
     return True
 
 

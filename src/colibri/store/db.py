@@ -20,6 +20,7 @@ import apsw
 from apsw import Connection
 
 from colibri.core.errors import Damaged, ResourceError
+from colibri.store import place
 from colibri.store.ledger import create_log
 
 Access = Literal["write", "read", "immutable"]
@@ -173,6 +174,7 @@ def open_writer(
     steps = load_migrations() if migrations is None else migrations
     deadline = monotonic() + lock_timeout
     with _explained(path):
+        place.require_local(path)
         opening = _Opening(path, _open_lock(path), steps, stamp, new_log)
         try:
             while not (opened := opening.attempt()):
