@@ -8,10 +8,10 @@ import os
 import sys
 
 from colibri import VERSION
-from colibri.cli import export, serve
+from colibri.cli import export, report, serve
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
-COMMANDS = {"serve": serve, "export": export}
+COMMANDS = {"serve": serve, "export": export, "report": report}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
