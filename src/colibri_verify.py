@@ -576,10 +576,21 @@ def to_disclose(case: Case) -> list[Record]:
         own = [r for r in own if r.kind == "thought" or r.seq == case.end]
     else:
         own += changes_of(case, tasks)
+        own += calls_about(case, tasks)
         calls = {r.call for r in own}
         own += [r for r in records if r.kind in CALLS and r.call in calls]
     erasures = [r for r in records if r.kind == "erasure" and r.body]
     return own + [r for r in erasures if any(seq in case.by_seq for seq in r.body["seqs"])]
+
+
+def calls_about(case: Case, tasks: set[str | None]) -> list[Record]:
+    """What else may be disclosed: how calls about these tasks ended that changed nothing."""
+    return [
+        r
+        for r in case.records
+        if (r.kind, r.session, r.task in tasks, r.body is None) == ("call.exit", None, True, False)
+        and (case.kind == "task" or case.start <= r.seq <= case.end)
+    ]
 
 
 def changes_of(case: Case, tasks: set[str | None]) -> list[Record]:

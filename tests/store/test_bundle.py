@@ -130,6 +130,20 @@ def test_only_what_concerns_the_session_is_disclosed(lab: Lab) -> None:
     }
 
 
+def test_a_refused_call_about_a_task_is_disclosed_with_the_session_and_with_the_task(
+    lab: Lab,
+) -> None:
+    """Otherwise nobody could see what an agent tried and was not allowed to do."""
+    task = lab.create("mend it").task_id
+    lab.start("S-9", task=task)
+    with pytest.raises(Refused):
+        lab.update(task, status="DONE")
+    exit = lab.head().seq
+    for contents in (bundle.of_session(lab.db, "S-9"), bundle.of_task(lab.db, task)):
+        assert contents.payloads is not None
+        assert {exit - 1, exit} <= contents.payloads
+
+
 def test_the_tasks_of_a_session_come_with_all_that_they_ever_depended_on(lab: Lab) -> None:
     """Formats §8, the tasks: old or new depends_on, and theirs; each from its creation."""
     far = lab.create("far").task_id

@@ -540,7 +540,9 @@ def node_verdicts(node: Node, told: dict[str, Told]) -> dict[str, JSON]:
 def check(verdict: JSON, name: str, at: int | None) -> None:
     """The lie's codes and no other, at its record and, but for a few lies, at no other."""
     found, codes = verdict["findings"], LIES[name][1]
-    assert {finding["code"] for finding in found} == codes, found
+    seen = {finding["code"] for finding in found}
+    is_cut = verdict["finding_count"] > len(found)  # only the first 100 are listed
+    assert seen == codes or (is_cut and seen < codes), found
     assert verdict["verdict"] == ("cannot tell" if codes <= UNCLEAR else "bad")
     seqs = {finding["seq"] for finding in found}
     assert at in seqs, found

@@ -11,6 +11,7 @@ from apsw import Connection
 
 from colibri.cli import project, report_page, terminal
 from colibri.core.errors import Refused, ResourceError
+from colibri.core.visible import visible
 from colibri.store import bundle, ledger, sessions
 from colibri.store.bundle import Contents
 
@@ -72,7 +73,7 @@ def _contents(reader: Connection, id: str) -> Contents:
         return bundle.of_task(reader, id)
     except Refused:
         hint = "colibri status lists open sessions, colibri tasks the tasks"
-        message = f"there is no session or task {terminal.safe(id)}"
+        message = f"there is no session or task {visible(id)}"
         raise Refused("ERR_NOT_FOUND", message, hint=hint) from None
 
 
@@ -122,7 +123,7 @@ def _say(facts: dict[str, Any], options: argparse.Namespace) -> None:
         print(json.dumps(facts), file=stream)
         return
     records, size, head = facts["records"], facts["bytes"], facts["head"]
-    print(f"wrote {terminal.safe(facts['file'])}: {records} records, {size:,} bytes", file=stream)
+    print(f"wrote {visible(facts['file'])}: {records} records, {size:,} bytes", file=stream)
     print(f"head   {head['seq']}:{head['leaf']}", file=stream)
     if facts["root"]:
         print(f"root   {facts['root']}", file=stream)

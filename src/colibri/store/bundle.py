@@ -50,6 +50,7 @@ def of_session(db: Connection, id: str) -> Contents:
     last = newest.seq if session.seal_seq is None else session.seal_seq + 1
     tasks = _with_dependencies(db, _tasks_named(db, id), last)
     disclosed = set(_of_session(db, id, first, last)) | set(_of_tasks(db, tasks, last))
+    disclosed |= set(_calls_about(db, tasks, first, last))
     calls = _calls(db, disclosed)
     disclosed |= set(_pairs_within(db, calls, first, last))
     disclosed |= set(_pairs_naming(db, calls, [id], tasks))
@@ -70,7 +71,7 @@ def of_task(db: Connection, id: str) -> Contents:
     if not db.execute("SELECT 1 FROM ledger WHERE task = ? AND kind = 'task'", (id,)).get:
         raise Refused("ERR_NOT_FOUND", f"there is no task {id}", task_id=id)
     tasks, thoughts = _with_dependencies(db, {id}), _thoughts_of_task(db, id)
-    wanted = {*thoughts, *_of_tasks(db, tasks)}
+    wanted = {*thoughts, *_of_tasks(db, tasks), *_calls_about(db, {id})}
     proven: list[dict[str, Any]] = []
     for session in set(thoughts.values()):
         ends = _opening_and_seal(db, session)
@@ -167,6 +168,22 @@ def _of_tasks(db: Connection, tasks: Iterable[str], last: int | None = None) -> 
             "SELECT seq FROM ledger WHERE task = ?1 AND kind IN ('task', 'task.text')"
             " AND (?2 IS NULL OR seq <= ?2)",
             (task, last),
+        ):
+            yield seq
+
+
+def _calls_about(
+    db: Connection, tasks: Iterable[str], first: int = 1, last: int | None = None
+) -> Iterator[int]:
+    """How the calls ended that were about these tasks, those that were refused among them.
+
+    Calls that name a session belong to its bundle.
+    """
+    for task in tasks:
+        for (seq,) in db.execute(
+            "SELECT seq FROM ledger WHERE task = ?1 AND kind = 'call.exit' AND session IS NULL"
+            " AND seq >= ?2 AND (?3 IS NULL OR seq <= ?3)",
+            (task, first, last),
         ):
             yield seq
 

@@ -657,12 +657,19 @@ function toDisclose(case_) {
   if (kind === "thoughts") {
     own = own.filter((r) => r.kind === "thought" || r.seq === case_.end);
   } else {
-    own = [...own, ...changesOf(case_, tasks)];
+    own = [...own, ...changesOf(case_, tasks), ...callsAbout(case_, tasks)];
     const calls = new Set(own.map((r) => r.call));
     own = [...own, ...records.filter((r) => CALLS.includes(r.kind) && calls.has(r.call))];
   }
   const erasures = records.filter((r) => r.kind === "erasure" && r.body !== null);
   return [...own, ...erasures.filter((r) => r.body.seqs.some((seq) => case_.bySeq.has(seq)))];
+}
+
+/** What else may be disclosed: how calls about these tasks ended that changed nothing. */
+function callsAbout({ kind, records, start, end }, tasks) {
+  const isThere = ({ seq, body }) => body !== null && (kind === "task" || (start <= seq && seq <= end));
+  const isAbout = (r) => r.kind === "call.exit" && r.session === null && tasks.has(r.task);
+  return records.filter((r) => isAbout(r) && isThere(r));
 }
 
 /** The changes of these tasks, and of all that they have ever depended on. */
