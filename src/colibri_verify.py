@@ -558,19 +558,16 @@ def check_contents(case: Case) -> None:
 
 def to_disclose(case: Case) -> list[Record]:
     """The records whose payloads belong into the bundle, by §8."""
-    records, session, task, start, end = case.records, case.session, case.task, case.start, case.end
+    records = case.records
     if case.kind == "log":
         return records
     if case.kind == "task":
-        own = [r for r in records if r.kind == "thought" and r.task == task]
-        sessions, tasks = {r.session for r in own}, {task}
+        own = [r for r in records if r.kind == "thought" and r.task == case.task]
+        sessions, tasks = {r.session for r in own}, {case.task}
         own += [r for r in records if r.kind in TRAIL[::2] and r.session in sessions]
     else:
-        own = [
-            r
-            for r in records
-            if r.session == session and (r.kind in TRAIL or start <= r.seq <= end)
-        ]
+        inside = [r for r in records if r.kind in TRAIL or case.start <= r.seq <= case.end]
+        own = [r for r in inside if r.session == case.session]
         tasks = {r.task for r in own if r.kind in ("session.open", "thought")}
     if case.kind == "thoughts":
         own = [r for r in own if r.kind == "thought" or r.seq == case.end]

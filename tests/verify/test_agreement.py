@@ -42,7 +42,7 @@ VALUES: tuple[Any, ...] = (
     [],
     [TASKS[1]],
 )
-FORGERIES = 400
+FORGERIES = 500
 
 Chance = random.Random
 

@@ -202,20 +202,15 @@ class Demo:
 
     def report(self) -> None:
         """The session as a page, by the command for it."""
-        from colibri.cli import COMMANDS  # noqa: PLC0415 - which has this very module in it
-
-        self.outcome["report"] = None
-        if "report" in COMMANDS:
-            self._run("report", self.outcome["session"], "-o", self._file(REPORT))
-            self.outcome["report"] = self._file(REPORT)
+        self.outcome["report"] = self._file(REPORT)
+        self._run("report", self.outcome["session"], "-o", self.outcome["report"])
 
     def say_what_next(self) -> None:
         """Where to look, and how to go on."""
         project = shlex.quote(self._directory)
         self._say()
         self._say("Next", "bold")
-        if self.outcome["report"]:
-            self._line("open", "", self.outcome["report"])
+        self._line("open", "", self.outcome["report"])
         self._line("evidence", "", self.outcome["bundle"])
         self._line("trail", "", f"colibri trail --project {project}")
         self._line("check", "", f"colibri verify --project {project}")

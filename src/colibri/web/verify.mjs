@@ -649,8 +649,8 @@ function toDisclose(case_) {
     const ends = ["session.open", "session.seal"];
     own = [...own, ...records.filter((r) => ends.includes(r.kind) && sessions.has(r.session))];
   } else {
-    const isInside = (r) => start <= r.seq && r.seq <= end;
-    own = records.filter((r) => r.session === session && (TRAIL.includes(r.kind) || isInside(r)));
+    const inside = records.filter((r) => TRAIL.includes(r.kind) || (start <= r.seq && r.seq <= end));
+    own = inside.filter((r) => r.session === session);
     const naming = own.filter((r) => ["session.open", "thought"].includes(r.kind));
     tasks = new Set(naming.map((r) => r.task));
   }
