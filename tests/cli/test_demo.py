@@ -77,7 +77,7 @@ def test_the_story_shows_what_colibri_is_for(played: Played) -> None:
         "refused   task_update          ERR_BLOCKED: T-0002 cannot be in APPLY",
         "refused   task_update          ERR_WRITEBACK_REQUIRED: T-0001 needs evidence",
         "T-0002 GATHER -> ANALYZE -> PLAN -> APPLY -> VERIFY, attempt 2",
-        "5 thoughts under one root: ",
+        "6 thoughts under one root: ",
         "$         colibri export --session S-",
         "$         python colibri_verify.py session.colibri.json --root ",
         "verdict   GOOD: intact yes, complete yes, sealed yes, rules yes",

@@ -107,6 +107,12 @@ STORY = (
         "What is left to do, and the seal",
         (
             Step("task_next_actions", {}),
+            _think(
+                "plan",
+                "Only bookings of the last two weeks are wrong: the importer is that new. Book them"
+                " again once the fix is released, and not before.",
+                "$rebook",
+            ),
             Step("merkle_finalize", {"session_id": "$session"}, "seal"),
             Step("audit_verify_chain", {}),
         ),
