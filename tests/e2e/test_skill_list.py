@@ -522,3 +522,29 @@ def test_calls_are_served_between_the_skills_of_a_large_folder(tmp_path: Path) -
         quick = server.post_call("task_get", task_id="T-0001")
         order = [message["id"] for message in (server.receive(), server.receive()) if message]
     assert order == [quick, slow]
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+def test_a_skill_that_is_the_database_under_another_name_is_not_opened(
+    tmp_path: Path, end: str
+) -> None:
+    """Design §12: closing the file would drop every lock that SQLite has on it."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("task_create", title="so that there is a database")
+        database = Path(f"{server.database}{end}")
+        folder = tmp_path / ROOT / "twin"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").hardlink_to(database)
+        before = locks(database)
+        assert reasons(server.data("skill_list")) == {
+            "twin": "it is Colibri's own database, which nothing else may open"
+        }
+        assert locks(database) == before
+
+
+def locks(file: Path) -> list[str]:
+    """The ranges of a file that are locked, where the system tells."""
+    table = Path("/proc/locks")
+    lines = table.read_text().splitlines() if table.exists() else []
+    inode = f":{file.stat().st_ino} "
+    return sorted(line.partition(inode)[2] for line in lines if inode in line)

@@ -442,3 +442,17 @@ def test_no_descriptor_is_left_open(root: Path) -> None:
         skills.read(str(root / "none"), str(root))
         skills.read(str(root / "link"), str(root))
     assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_the_database_under_another_name_is_skipped_and_need_not_have_all_its_files(
+    tmp_path: Path,
+) -> None:
+    """Design §12: nothing but SQLite may open it."""
+    database, root = tmp_path / "colibri.db", tmp_path / "skills"
+    database.write_bytes(b"SQLite format 3")
+    (root / "twin").mkdir(parents=True)
+    (root / "twin" / "SKILL.md").hardlink_to(database)
+    listing = skills.read(str(root), str(tmp_path), database=str(database))
+    assert [one.reason for one in listing.skipped] == [
+        "it is Colibri's own database, which nothing else may open"
+    ]

@@ -187,7 +187,7 @@ class Checks:
         from colibri.store import skills  # the health thread runs after the tools are loaded
 
         settings = self._ctx.limits
-        listing = skills.read(settings.skills_root, settings.project)
+        listing = skills.read(settings.skills_root, settings.project, database=settings.db_path)
         self._ctx.health.skill_count = len(listing.skills)
 
     def check(self) -> None:

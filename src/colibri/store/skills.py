@@ -33,6 +33,8 @@ _REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _TOO_LARGE = f"it is larger than {MAX_FILE >> 20} MiB"
 _IS_LINK = "it is a symbolic link, which is not followed"
 
+_Identity = tuple[int, int]  # device and inode
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -60,11 +62,20 @@ class Listing:
     note: str | None
 
 
-def read(root: str, project: str, *, pause: Callable[[], None] = lambda: None) -> Listing:
-    """Every skill of the root, whatever else is in it; `pause` is called between two of them."""
+def read(
+    root: str,
+    project: str,
+    *,
+    database: str | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> Listing:
+    """Every skill of the root, whatever else is in it; `pause` is called between two of them.
+
+    `database` is the one that this process may have open: see `_only_for_sqlite`.
+    """
     try:
         with _opened(root, project) as folder:
-            return _Reading(folder, root).run(pause)
+            return _Reading(folder, root, _only_for_sqlite(database)).run(pause)
     except OSError as problem:
         return Listing((), (), _why_not(root, problem))
 
@@ -165,9 +176,10 @@ def _has_file(folder: int, name: str) -> bool:
 class _Reading:
     """One way through the folders of a root."""
 
-    def __init__(self, folder: int, root: str) -> None:
+    def __init__(self, folder: int, root: str, forbidden: frozenset[_Identity]) -> None:
         self._folder = folder
         self._root = root
+        self._forbidden = forbidden
         self._found: list[Found] = []
         self._skipped: list[Skipped] = []
         self._read = 0
@@ -197,7 +209,7 @@ class _Reading:
         """Read the skill in a folder; a folder without the file is none."""
         path = self._path(name, FILE)
         try:
-            data = _data(self._folder, name)
+            data = _data(self._folder, name, self._forbidden)
             if data is not None:
                 self._found.append(Found(self._skill(data, name), path, sha256(data).hex()))
         except Malformed as problem:
@@ -215,12 +227,15 @@ class _Reading:
         return os.path.join(self._root, *map(visible, names))
 
 
-def _data(folder: int, name: str) -> bytes | None:
+def _data(folder: int, name: str, forbidden: frozenset[_Identity]) -> bytes | None:
     """The bytes of a folder's SKILL.md; None if it has none; Malformed if it is no plain file."""
     inner = os.open(name, _FOLDER, dir_fd=folder)
     try:
         # Opening a device can do things, so look first; and again at what was opened.
-        _check_plain(os.stat(FILE, dir_fd=inner, follow_symlinks=False))
+        found = os.stat(FILE, dir_fd=inner, follow_symlinks=False)
+        _check_plain(found)
+        if (found.st_dev, found.st_ino) in forbidden:
+            raise Malformed("it is Colibri's own database, which nothing else may open")
         file = os.open(FILE, _REGULAR, dir_fd=inner)
     except FileNotFoundError:
         return None
@@ -235,6 +250,21 @@ def _data(folder: int, name: str) -> bytes | None:
     if len(data) > MAX_FILE:
         raise Malformed(_TOO_LARGE)
     return data
+
+
+def _only_for_sqlite(database: str | None) -> frozenset[_Identity]:
+    """The files of the database: one could stand here too, as a hard link under another name.
+
+    To close it would drop every lock that SQLite has on it in this process.
+    """
+    found = set()
+    for end in ("", "-wal", "-shm") if database else ():
+        try:
+            file = os.stat(f"{database}{end}")
+        except OSError:
+            continue
+        found.add((file.st_dev, file.st_ino))
+    return frozenset(found)
 
 
 def _check_plain(found: os.stat_result) -> None:

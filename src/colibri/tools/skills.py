@@ -64,11 +64,12 @@ class Registry(Struct):
 
 def find(work: Work, args: List) -> Registry:
     """skill_list."""
-    root = work.config.skills_root
-    listing = skills.read(root, work.config.project, pause=work.pause)
+    root, database = work.config.skills_root, work.config.db_path
+    listing = skills.read(root, work.config.project, database=database, pause=work.pause)
     own = packaged_root()
     known = {found.sha256 for found in listing.skills}
-    packaged = [found for found in skills.read(own, own).skills if found.sha256 not in known]
+    shipped = skills.read(own, own, database=database).skills
+    packaged = [found for found in shipped if found.sha256 not in known]
     return Registry(
         skills=_wanted(listing.skills, args),
         skipped=[Skipped(one.path, one.reason) for one in listing.skipped],
