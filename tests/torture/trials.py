@@ -1,6 +1,19 @@
 """The trials, in the order of the table."""
 
-from tests.torture import Trial, disk, ending, faults, kill, power, servers
+from tests.torture import (
+    Trial,
+    backup,
+    disk,
+    ending,
+    faults,
+    kill,
+    model,
+    power,
+    servers,
+    soak,
+    tamper,
+    verifiers,
+)
 
 TRIALS: tuple[Trial, ...] = (
     kill.TRIAL,
@@ -9,4 +22,9 @@ TRIALS: tuple[Trial, ...] = (
     disk.TRIAL,
     servers.TRIAL,
     ending.TRIAL,
+    model.TRIAL,
+    tamper.TRIAL,
+    verifiers.TRIAL,
+    backup.TRIAL,
+    soak.TRIAL,
 )
