@@ -16,16 +16,20 @@ SOURCE = Path(__file__).parent.parent / "src" / "colibri"
 OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text"}
 # Modules that open, copy or map files by themselves; and what may be used of them.
 MODULES = {"shutil", "zipfile", "tarfile", "mmap", "sqlite3", "fileinput", "linecache"}
-HARMLESS = {"shutil.rmtree", "shutil.which"}
+HARMLESS = {"shutil.get_terminal_size", "shutil.rmtree", "shutil.which"}
 
 # module and function -> what it opens
 LISTED = {
     "cli.__init__._explain": "/dev/null",
+    "cli.__init__._print_anywhere": "stdout",
     "cli.client.__init__": "a log of its own",
     "cli.demo.forge": "its own bundle",
     "cli.export._write": "a new bundle",
     "cli.files.read": "the settings of a client",
     "cli.files._create": "a new file beside them",
+    "cli.report._open": "a browser",
+    "cli.report._write": "a new report",
+    "cli.report_page._read": "pages of the package",
     "cli.storage.mounts": "/proc/self/mounts",
     "server.boot.register_catalogue": "catalogue.json",
     "server.health.rss_mb": "/proc/self/statm",
@@ -39,6 +43,7 @@ LISTED = {
     "store.db.use": "the lock file",
     "store.skills._data": "a skill; not if it is the database under another name",
     "store.skills._opened": "a folder of skills",
+    "store.place.file_system": "the list of mounts",
     "tools.catalogue.main": "catalogue.json",
 }
 

@@ -1,15 +1,11 @@
 """`colibri backup`: what is in a copy, what it never harms, and four servers that go on writing."""
 
 import json
-import os
-import shutil
 import stat
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +13,25 @@ import apsw
 import pytest
 
 from colibri import cli
-from colibri.core.errors import ResourceError
 from colibri.store import backup as store
-from tests.support.client import COLIBRI as SERVE
-from tests.support.client import PATIENCE, Server, environment
+from tests.support.client import PATIENCE, environment
 from tests.support.evidence import eventually, missing, verified
 from tests.support.mounts import small_disk
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import run_in_terminal
 from tests.support.traillab import Lab, drop_triggers, opened
+from tests.support.writers import (
+    Writer,
+    acknowledged,
+    four_writers,
+    plain_copy_lacks_something,
+    wait_for_calls,
+)
 
 JSON = dict[str, Any]
 Capture = pytest.CaptureFixture[str]
 
-# To look longer: BACKUP_ROUNDS=20 scripts/test tests/cli/test_backup.py -k four
-ROUNDS = int(os.environ.get("BACKUP_ROUNDS", "3"))
+ROUNDS = 2  # more in scripts/torture backup
 
 
 @pytest.fixture
@@ -197,49 +197,13 @@ def test_an_interrupt_leaves_nothing(
     assert files(project) == ["data"]
 
 
-class Writer(threading.Thread):
-    """Calls one server after another call, and keeps what it was told."""
-
-    def __init__(self, project: Path, stop: threading.Event) -> None:
-        super().__init__()
-        self.server = Server(project, SERVE)
-        self.receipts: list[JSON] = []
-        self.failure: BaseException | None = None
-        self._stop_writing = stop
-
-    def run(self) -> None:
-        try:
-            while not self._stop_writing.is_set():
-                ids = [self.server.post_call("task_create", title="t" * 200) for _ in range(4)]
-                for id in ids:
-                    result = self.server.answer(id)["result"]
-                    self.receipts.append(result["_meta"]["colibri/receipt"])
-        except BaseException as problem:
-            self.failure = problem
-
-
 @pytest.fixture
 def writers(tmp_path: Path) -> Iterator[list[Writer]]:
-    """Four servers on one database, each as busy as its client can make it."""
-    stop = threading.Event()
-    with ExitStack() as stack:
-        started = [Writer(tmp_path, stop) for _ in range(4)]
-        for writer in started:
-            stack.enter_context(writer.server)
-            writer.start()
-        try:
-            yield started
-        finally:
-            stop.set()
-            for writer in started:
-                writer.join(PATIENCE)
+    with four_writers(tmp_path) as started:
+        yield started
 
 
-def acknowledged(writers: list[Writer]) -> list[JSON]:
-    return [receipt for writer in writers for receipt in list(writer.receipts)]
-
-
-@pytest.mark.timeout(60 + 10 * ROUNDS)
+@pytest.mark.timeout(90)
 def test_under_four_writing_servers_every_copy_is_whole(
     tmp_path: Path, writers: list[Writer]
 ) -> None:
@@ -257,22 +221,10 @@ def test_under_four_writing_servers_every_copy_is_whole(
         assert missing(copy, before) == []
         assert verified(copy).record_count == json.loads(out)["records"]
         copy.unlink()
-    eventually(lambda: lacks_something(tmp_path, writers), "a plain copy that lacks a call")
+    eventually(
+        lambda: plain_copy_lacks_something(tmp_path, writers), "a plain copy that lacks a call"
+    )
     assert [writer.failure for writer in writers] == [None] * 4
-
-
-def wait_for_calls(writers: list[Writer]) -> None:
-    enough = len(acknowledged(writers)) + 40
-    eventually(lambda: len(acknowledged(writers)) >= enough, "they write")
-
-
-def lacks_something(project: Path, writers: list[Writer]) -> bool:
-    before = acknowledged(writers)
-    shutil.copy(database_of(project), project / "plain.db")
-    try:
-        return missing(project / "plain.db", before) != []
-    except (ResourceError, apsw.Error):
-        return True
 
 
 def test_a_real_signal_leaves_nothing(project: Path) -> None:

@@ -65,7 +65,8 @@ def test_help_fits_a_terminal(name: str) -> None:
 def test_help_has_what_must_be_given_in_its_first_line_and_explains_the_rest() -> None:
     lines = cli.parser_of("export").help_in(80).splitlines()
     assert lines[0] == (
-        "usage: colibri export --output FILE (--all | --session ID | --thought ID [...]) [options]"
+        "usage: colibri export --output FILE"
+        " (--all | --session ID | --task ID | --thought ID [...]) [options]"
     )
     assert "  -o, --output FILE     where to; - is stdout" in lines
     log = cli.parser_of("log").help_in(80)

@@ -208,6 +208,13 @@ SEEN: dict[str, tuple[Attack, str]] = {
         sql("DELETE FROM payloads WHERE seq = :second_1"),
         "missing payload",
     ),
+    "leave a payload where the next record belongs": (
+        sql(
+            "INSERT INTO payloads SELECT max(l.seq) + 2, p.nonce, p.body FROM ledger AS l, payloads"
+            " AS p WHERE p.seq = 1"
+        ),
+        "stray payload",
+    ),
     "edit what a tool shows of a session": (
         sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),
         "altered session",

@@ -418,6 +418,17 @@ def test_a_record_with_a_payload_of_another_kind_is_not_appended(writer: Writer)
         assert (chain.mark().seq, ledger.head(opened.db)) == (0, None)
 
 
+def test_a_row_in_the_way_of_the_next_record_is_damage(writer: Writer) -> None:
+    """Somebody put it there: it is no bug of the server's, and stops its writing with a reason."""
+    with writer() as opened:
+        opened.db.execute("PRAGMA foreign_keys = OFF")
+        opened.db.execute("INSERT INTO payloads VALUES (1, zeroblob(32), x'')")
+        with database.transaction(opened.db, durable=False):
+            chain = Chain(opened.db, LOG, nonce)
+            with pytest.raises(Damaged, match=r"does not take record 1: .*; audit_verify_chain"):
+                chain.append("call.enter", enter("task_get"), at=AT, call="A")
+
+
 def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
     """Design §6: the receipt is the exit record's seq and leaf."""
     with writer() as opened, database.transaction(opened.db, durable=False):

@@ -2,6 +2,7 @@
 
 from tests.torture import (
     Trial,
+    backup,
     canary,
     clock,
     crash,
@@ -11,9 +12,13 @@ from tests.torture import (
     hostile,
     kill,
     locks,
+    model,
     power,
     servers,
+    soak,
     stdout,
+    tamper,
+    verifiers,
 )
 
 TRIALS: tuple[Trial, ...] = (
@@ -29,4 +34,9 @@ TRIALS: tuple[Trial, ...] = (
     stdout.TRIAL,
     clock.TRIAL,
     ending.TRIAL,
+    model.TRIAL,
+    tamper.TRIAL,
+    verifiers.TRIAL,
+    backup.TRIAL,
+    soak.TRIAL,
 )

@@ -16,6 +16,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "altered column": "a copy of its fields, by which it is found, was changed",
         "missing record": "records were taken out",
         "missing payload": "its content was taken out, and no erasure says so",
+        "stray payload": "it belongs to no record, and the log cannot grow past it",
         "out of order": "records have changed places",
         "forked": "the log goes on from an earlier record here: there were two histories",
         "broken link": "it does not follow the record before it: one of the two was exchanged",

@@ -37,6 +37,7 @@ Damage = Literal[
     "altered column",  # a copy beside the header disagrees with it
     "missing record",
     "missing payload",  # and no erasure names it
+    "stray payload",  # of no record
     "out of order",  # an intact record in another's place
     "forked",  # follows an earlier record than the one before it
     "broken link",  # follows a record that nobody knows

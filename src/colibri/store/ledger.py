@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from apsw import Connection
+from apsw import Connection, ConstraintError
 
 from colibri.core import ledger as record
 from colibri.core.chain import MAX_BREAKS, NO_HEAD, Break, Checker, Report, Row, load
@@ -110,7 +110,11 @@ class Chain:
         task: str | None = None,
         agent: str | None = None,
     ) -> Entry:
-        """Add a record and return it; ValueError if the payload is not one of its kind."""
+        """Add a record and return it.
+
+        ValueError if the payload is not one of its kind, Damaged if a row that does not belong
+        there is in its way.
+        """
         seq, prev = self._head.seq + 1, self._head.leaf
         nonce = self._nonce(seq)
         body = record.body(kind, payload)
@@ -127,8 +131,13 @@ class Chain:
             prev=prev,
         )
         leaf = record.leaf(header)
-        self._db.execute(_INSERT, (seq, header, leaf, prev, at, kind, call, session, task, agent))
-        self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+        row = (seq, header, leaf, prev, at, kind, call, session, task, agent)
+        try:
+            self._db.execute(_INSERT, row)
+            self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+        except ConstraintError as problem:
+            why = f"the ledger does not take record {seq}: {problem}"
+            raise Damaged(f"{why}; audit_verify_chain says what is wrong with it") from problem
         self._head = Entry(seq, leaf)
         return self._head
 
@@ -201,6 +210,13 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
             pass
         report = checker.finish(min(last, _last_seq(db)))
     return list(report.breaks)
+
+
+def stray_payloads(db: Connection) -> Iterator[str]:
+    """Payloads before and after all records; between them it is the record that is missed."""
+    last = "(SELECT ifnull(max(seq), 0) FROM ledger)"
+    for (seq,) in db.execute(f"SELECT seq FROM payloads WHERE seq < 1 OR seq > {last}"):
+        yield f"payload {seq}: there is no such record"
 
 
 def verify_task(db: Connection, id: str, *, upto: int | None, rules: Rules) -> Report:

@@ -27,6 +27,7 @@ def verify(
     report = ledger.verify(db, upto=upto, head=head, pause=pause, rules=rules)
     with db:  # one read transaction: the rows and all the records that they follow from
         ledger.catch_up(db, rules, after=report.head.seq if report.head else 0)
+        report = _with(report, "stray payload", ledger.stray_payloads(db))
         if not rules.blind:
             report = _with(report, "altered task", tasks.altered(db, rules.tasks))
             report = _with(report, "altered session", proofs.altered(db, rules.sessions))
