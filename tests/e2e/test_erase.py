@@ -187,7 +187,7 @@ def test_it_says_what_goes_and_where_else_it_may_be(project: Path) -> None:
         "9    thought     named",
         "erased 2 payloads, which record 55 says",
         f"nothing is left of them in {project}/data/colibri.db and its write-ahead log",
-        "not looked at: exported bundles, the client's logs, the disk's free space",
+        "not looked at: backups, exported bundles, the client's logs, the disk's free space",
         f"not looked at: {backup}",
     ]
 

@@ -123,7 +123,10 @@ def test_a_root_or_head_that_does_not_fit_is_said(
     ada.open(path)
     assert "Bad: this root does not fit." in ada.compare("0" * 64)
     assert ada.verdict == "bad"
+    assert ada.text("#verdict-word") == "The value that you brought does not match"
     assert ada.page.is_visible("#alarm")
+    assert ada.compare(kept.root[:-1]).startswith("This is neither")
+    ada.page.wait_for_selector("body[data-verdict=good]")  # no longer judged by the value before
     assert "Cannot tell." in ada.compare("99999:" + "0" * 64)  # of a record that is not here
     assert ada.verdict == "unclear"
     assert "Bad: this head does not fit." in ada.compare(kept.head[:-64] + "0" * 64)
@@ -318,7 +321,7 @@ def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) ->
     _settled(ada.page, "1 of ")
     assert "Invoice 1043" in ada.text("#entries")
     ada.page.fill("#search", "no such word")
-    _settled(ada.page, "Nothing fits.")
+    _settled(ada.page, "No entry fits.")
     ada.page.click("#clear")
     ada.page.click("#task-list li:nth-child(3) button")
     _settled(ada.page, "3 of ")
@@ -464,8 +467,9 @@ def test_everything_can_be_done_with_the_keyboard(page: Path, reader: NewReader)
     assert ada.page.get_attribute("html", "data-theme") == "light"
     tab_to("#outside-value")
     tab_to("#not-checked-count")
-    ada.page.keyboard.press("Enter")
     assert ada.page.is_visible("#not-checked li")
+    ada.page.keyboard.press("Enter")
+    assert not ada.page.is_visible("#not-checked li")
     tab_to("#filters input[value=task]")
     ada.page.keyboard.press("Space")
     expect(ada.page.locator(".entry[data-type=task]")).to_have_count(0)

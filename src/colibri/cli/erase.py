@@ -176,7 +176,8 @@ def _report(
     *,
     gone: bool,
 ) -> None:
-    backups = sorted(glob.glob(f"{glob.escape(config.db_path)}.backup-*"))
+    beside = glob.escape(config.db_path)
+    backups = sorted(glob.glob(f"{beside}.backup-*") + glob.glob(f"{beside}.before-restore-*"))
     if options.json:
         made = None if entry is None else {"seq": entry.seq, "leaf": entry.leaf.hex()}
         terminal.emit(
@@ -192,7 +193,7 @@ def _report(
         terminal.say(f"erased {len(targets)} payloads, which record {entry.seq} says", "good")
     if gone:
         terminal.say(f"nothing is left of them in {config.db_path} and its write-ahead log")
-    terminal.say("not looked at: exported bundles, the client's logs, the disk's free space")
+    terminal.say("not looked at: backups, exported bundles, the client's logs, the disk's free space")
     for backup in backups:
         terminal.say(f"not looked at: {backup}")
 

@@ -260,7 +260,9 @@ def open_reader(
     with _explained(path):
         if not _is_there(path):
             raise ResourceError(
-                f"there is no database at {path}", "start Colibri in mode FULL once"
+                f"there is no database at {path}",
+                "is this the project? --project DIR names another; a client that starts Colibri in"
+                " mode FULL makes the database",
             )
         db = _connect_reader(path, untouched=untouched)
         try:

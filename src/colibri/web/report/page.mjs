@@ -103,7 +103,7 @@ class Report {
     $("outside-answer").textContent = outside === undefined
       ? "This is neither: a root is 64 hex digits, a head is NUMBER:64 hex digits."
       : "";
-    if (outside !== undefined) this.check(outside);
+    this.check(outside ?? null); // what cannot be read counts as nothing brought
   }
 }
 

@@ -104,7 +104,7 @@ export class Timeline {
   shownText() {
     const [found, all] = [this.found.length, this.entries.length];
     const last = Math.min(this.to, found);
-    if (found === 0) return "Nothing fits.";
+    if (found === 0) return "No entry fits.";
     const every = count(all, "entry", "entries");
     const which = found === all ? `All ${every}` : `${found.toLocaleString("en")} of ${every}`;
     if (last - this.from === found) return `${which}.`;

@@ -2,15 +2,21 @@
 // was not; and the value that a reader brings along.
 
 import { $, button, el, plain } from "./dom.mjs";
-import { count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, VERDICTS } from "./words.mjs";
+import { count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, VERDICTS } from "./words.mjs";
 
 const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
 const MOST = 100;
+const MISMATCH = "The value that you brought does not match";
+const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
+
+/** Whether nothing is wrong but that the reader's value does not fit. */
+const isOnlyTheValue = ({ verdict, findings }) =>
+  verdict === "bad" && findings.every(({ code }) => OUTSIDE_CODES.includes(code));
 
 /** Show it; `reveal(seq)` leads to a record in the timeline. */
 export function showVerdict(verdict, outside, reveal) {
   document.body.dataset.verdict = CLASSES[verdict.verdict];
-  $("verdict-word").textContent = VERDICTS[verdict.verdict];
+  $("verdict-word").textContent = isOnlyTheValue(verdict) ? MISMATCH : VERDICTS[verdict.verdict];
   $("trust").replaceChildren(...trust(verdict, outside));
   const found = verdict.findings.map((finding) => foundItem(finding, reveal));
   if (verdict.finding_count > found.length) {
@@ -37,7 +43,8 @@ function showAlarm({ verdict, findings }) {
   const isBad = verdict === "bad";
   const alarm = $("alarm");
   alarm.hidden = !isBad;
-  alarm.textContent = isBad ? `Bad evidence. ${findingText(findings[0])}.` : "";
+  const word = isOnlyTheValue({ verdict, findings }) ? MISMATCH : "Bad evidence";
+  alarm.textContent = isBad ? `${word}. ${findingText(findings[0])}.` : "";
   document.title = `${isBad ? "BAD: " : ""}${document.title.replace(/^BAD: /, "")}`;
 }
 
@@ -50,11 +57,34 @@ function foundItem(finding, reveal) {
 
 // How far to trust it, in a few sentences.
 
+const COVERS = {
+  root:
+    "A root covers the thoughts of the session and every record before the last of them. What came later, such " +
+    "as the last moves of tasks and the seal itself, only a head covers.",
+  head: "A head covers its record and every one before it.",
+};
+const GIVER =
+  "What is covered is what was recorded when its giver had the value, if it did not come to you with this file: " +
+  "copied from this page it proves nothing.";
+
 function trust(verdict, outside) {
   const says = (...sentences) => sentences.map((text) => el("p", {}, text));
+  if (isOnlyTheValue(verdict)) {
+    return says(
+      "By itself the evidence holds. Look for a slip first: a wrong digit, the root of another session, a head " +
+        "without its number. If the value is right, you and the sender of this file do not hold the same log: " +
+        "do not rely on this report.",
+    );
+  }
   if (verdict.verdict === "bad") {
     return says(
       "Do not rely on this report. What it shows below is what the file says, not what was recorded.",
+    );
+  }
+  if (verdict.findings.some(({ code }) => code === "head-not-covered")) {
+    return says(
+      "The head that you brought is of a record that is not in this file, so the two cannot be compared. Ask for " +
+        "a head of one of its records, or clear the field.",
     );
   }
   if (verdict.verdict === "cannot tell") {
@@ -62,11 +92,7 @@ function trust(verdict, outside) {
   }
   const truth = "None of this proves that what the agent wrote is true.";
   if (outside !== null) {
-    return says(
-      "The value that you brought fits. What it covers is what was recorded when its giver had it: since " +
-        "then nothing was altered, taken out or moved.",
-      truth,
-    );
+    return says(`The value that you brought fits. ${COVERS[outside.root === null ? "head" : "root"]}`, GIVER, truth);
   }
   const hasGaps = verdict.not_checked.some(({ code }) => code === "gaps");
   const fits = hasGaps
@@ -88,7 +114,8 @@ const SIGNS = { yes: "✓", no: "✗", open: "–", none: "–", "not checked": 
 function lines(verdict, reveal) {
   const rows = Object.entries(LINES).map(([line, words]) => {
     const state = verdict.lines[line];
-    const what = [el("p", {}, words[state] ?? NOT_CHECKED_LINE)];
+    const isValue = state === "no" && isOnlyTheValue(verdict);
+    const what = [el("p", {}, isValue ? NOT_THE_VALUE : words[state] ?? NOT_CHECKED_LINE)];
     if (line === "sealed") what.push(...verdict.seals.slice(0, MOST).map(seal));
     return row(words.name, state, what);
   });
@@ -149,8 +176,6 @@ export function parseOutside(text) {
   const [, seq, leaf] = /^([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
   return seq === undefined ? undefined : { root: null, head: { seq: Number(seq), leaf } };
 }
-
-const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
 
 /** Whether what was brought along fits, next to the field. */
 export function showAnswer(verdict, outside) {

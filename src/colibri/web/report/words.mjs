@@ -11,17 +11,17 @@ export const VERDICTS = {
 export const LINES = {
   intact: {
     name: "Intact",
-    yes: "Every hash was computed again: no record was altered.",
+    yes: "Every hash was computed again: each record fits its own and the one before it.",
     no: "Something was altered after it was recorded.",
   },
   complete: {
     name: "Complete",
-    yes: "Nothing that belongs into this evidence is missing from it.",
+    yes: "Nothing that belongs in this evidence is missing from it. Records of other work are headers only.",
     no: "Something is missing, or does not belong here.",
   },
   sealed: {
     name: "Sealed",
-    yes: "The session was closed for ever: its thoughts are bound together under one root.",
+    yes: "The session was closed for good: its thoughts are bound together under one root.",
     no: "The seal does not fit the thoughts that it should cover.",
     open: "Not sealed, or not all: when this was written, thoughts could still be added. That is no fault.",
     none: "There is no session here that could be sealed.",
@@ -32,6 +32,7 @@ export const LINES = {
     no: "A rule was broken that Colibri enforces: it did not write these records like this.",
   },
 };
+export const NOT_THE_VALUE = "Not as the value that you brought says. By itself nothing here is broken.";
 export const NOT_CHECKED_LINE = "Not checked, because of what was found.";
 
 // §10: what was found → how to say it of a record.
