@@ -54,12 +54,11 @@ def test_a_server_that_is_gone_is_told(tmp_path: Path) -> None:
 
 def test_a_server_that_stays_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the end of input ending it."""
-    monkeypatch.setattr(client, "PATIENCE", 0.5)
     program = READ + GREETING + "import time; time.sleep(60)"
     server = Client([sys.executable, "-c", program], env=environment(), log=str(tmp_path / "log"))
-    began = time.monotonic()
     with server:
-        pass
+        monkeypatch.setattr(client, "PATIENCE", 0.5)
+        began = time.monotonic()
     assert time.monotonic() - began < 10
     assert server._process.returncode == -9
 

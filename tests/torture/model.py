@@ -134,7 +134,7 @@ TRIAL = Trial(
     " beside a model of the design in plain Python",
     claim="every answer, refusal, total, order and hash is the model's, after every step",
     unit="runs",
-    quick=200,
+    quick=60,
     full=5_000,
     control=control,
     run=run,

@@ -196,7 +196,7 @@ TRIAL = Trial(
     claim="memory grows by 5 % at most, descriptors not at all, the write-ahead log stays under"
     " 16 MiB, no call stays open, and all of it verifies",
     unit="seconds",
-    quick=20,
+    quick=10,
     full=3_600,
     control=control,
     run=run,

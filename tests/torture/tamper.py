@@ -144,7 +144,7 @@ TRIAL = Trial(
     " or an older copy put back; and honest logs",
     claim="given an outside head every change is caught; no honest log is called broken",
     unit="mutations",
-    quick=1_000,
+    quick=400,
     full=20_000,
     control=control,
     run=run,

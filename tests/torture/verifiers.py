@@ -338,7 +338,7 @@ TRIAL = Trial(
     " of every tree up to 256, mutated proofs and mutated bundles",
     claim="all agree, and nothing that was changed is accepted",
     unit="mutated proofs",
-    quick=5_000,
+    quick=2_000,
     full=100_000,
     control=control,
     run=run,
