@@ -193,7 +193,9 @@ def _report(
         terminal.say(f"erased {len(targets)} payloads, which record {entry.seq} says", "good")
     if gone:
         terminal.say(f"nothing is left of them in {config.db_path} and its write-ahead log")
-    terminal.say("not looked at: backups, exported bundles, the client's logs, the disk's free space")
+    terminal.say(
+        "not looked at: backups, exported bundles, the client's logs, the disk's free space"
+    )
     for backup in backups:
         terminal.say(f"not looked at: {backup}")
 

@@ -29,6 +29,8 @@ function row(name, what) {
   return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, el("div", {}, ...what)));
 }
 
+const SHORT = 60; // seconds in which no person, and few agents, could have done much
+
 const sentence = (...parts) => el("p", {}, ...parts);
 
 function scopeText({ scope, recordCount }) {
@@ -65,7 +67,7 @@ function by(model) {
   const assignee = ownTask(model)?.assignee ?? null;
   const names = agents.slice(0, MOST).flatMap((agent, at) => [at > 0 ? ", " : "", stored(agent)]);
   const self = agents.length > 1 ? "Agents that called themselves " : "An agent that called itself ";
-  const said = names.length > 0 ? [self, ...names] : ["An agent that gave no name"];
+  const said = names.length > 0 ? [self, ...names] : ["An agent that gave no name, or several"];
   if (agents.length > MOST) said.push(` and ${count(agents.length - MOST, "other")}`);
   if (assignee !== null) said.push("; the task was assigned to ", stored(assignee));
   return sentence(...said, ".");
@@ -75,7 +77,9 @@ function when({ entries }) {
   const told = entries.filter(({ type }) => !["gap", "hidden"].includes(type));
   const times = told.map(({ at }) => at).sort();
   if (times.length === 0) return sentence("Nothing here has a time.");
-  return sentence(`${span(times[0], times.at(-1))}, by the clock of the server.`);
+  const seconds = (Date.parse(times.at(-1)) - Date.parse(times[0])) / 1000;
+  const lasted = seconds < SHORT ? `, within ${seconds.toFixed(2)} s` : "";
+  return sentence(`${span(times[0], times.at(-1))}${lasted}, by the clock of the server.`);
 }
 
 function doings({ entries, sessions }) {
@@ -92,9 +96,14 @@ function doings({ entries, sessions }) {
 }
 
 function outcome({ tasks, sessions }) {
-  const said = tasks.slice(0, MOST).map(taskOutcome);
+  const known = tasks.filter(({ status }) => status !== null);
+  const said = known.slice(0, MOST).map(taskOutcome);
   if (tasks.length === 0) said.push(sentence("No task belongs to this."));
-  if (tasks.length > MOST) said.push(sentence(`And ${count(tasks.length - MOST, "other task")}, below.`));
+  if (known.length > MOST) said.push(sentence(`And ${count(known.length - MOST, "other task")}, below.`));
+  if (known.length < tasks.length) {
+    const others = count(tasks.length - known.length, "other task is", "other tasks are");
+    said.push(sentence(`${others} named whose records are not in this file.`));
+  }
   return [...said, ...sessions.slice(0, MOST).map(sessionOutcome)];
 }
 

@@ -29,6 +29,8 @@ function counts(tasks) {
     const number = tasks.filter((task) => task.status === status).length;
     return number > 0 ? [`${number} ${status}`] : [];
   });
+  const unknown = tasks.filter(({ status }) => status === null).length;
+  if (unknown > 0) parts.push(`${unknown} not in this file`);
   return `${count(tasks.length, "task")} at the end of the evidence: ${parts.join(", ")}.`;
 }
 

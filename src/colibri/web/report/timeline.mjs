@@ -97,7 +97,7 @@ export class Timeline {
     $("entries").replaceChildren(...nodes);
     $("earlier").hidden = this.from === 0;
     $("later").hidden = this.to >= this.found.length;
-    $("later").textContent = `Show ${Math.min(PORTION, this.found.length - this.to)} more`;
+    $("later").textContent = `Show ${Math.max(0, Math.min(PORTION, this.found.length - this.to))} more`;
     $("shown").textContent = this.shownText();
   }
 
