@@ -1,10 +1,11 @@
-"""Write docs/tools.md; called by scripts/reference.
+"""Write docs/tools.md and docs/cli.md; called by scripts/reference.
 
-    scripts/reference [FILE]            write it
-    scripts/reference --check [FILE]    only say whether it is current
+    scripts/reference [FILE]            write them, or the one that has this name
+    scripts/reference --check [FILE]    only say whether they are current
 
 Arguments come from the declarations that the server checks by, the answers to mistakes from a
-server that is started for them. Nothing in it depends on the time or the place.
+server that is started for them, the commands from their help. Nothing in it depends on the time or
+the place, nor on the Python that runs it.
 """
 
 import json
@@ -19,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from colibri import cli
 from colibri.core.modes import MODE_GRANTS
 from colibri.tools import schema, text
 from colibri.tools.catalogue import CATALOGUE
@@ -26,7 +28,7 @@ from colibri.tools.tool import Tool
 
 JSON = dict[str, Any]
 Ask = Callable[..., JSON]
-FILE = Path(__file__).resolve().parent.parent / "docs" / "tools.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 INTRODUCTION = """\
 # Tools
@@ -49,6 +51,34 @@ the first kind only.
 
 Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
 name the nearest one.
+"""
+
+CLI_INTRODUCTION = """\
+# Commands
+
+Made by `scripts/reference` from the help of the commands; a test fails when it is stale. Do not
+edit it.
+
+```text
+{}```
+
+What was asked for goes to stdout, words about it to stderr: `colibri: error: …`, perhaps with
+`colibri: hint: …`. On a terminal there are colours (`NO_COLOR` turns them off) and local times, and
+long lines are wrapped; in a pipe nothing is coloured, cut off or wrapped, and times are UTC as the
+records have them. Control characters, text direction overrides and other invisible characters of
+stored text are shown as escapes such as `\\x1b`. `--json` prints ASCII.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the answer is bad, refused, or there is no such thing |
+| 2 | the command line is wrong; of `verify` also: it cannot tell |
+| 73 | configuration |
+| 75 | something that is needed cannot be had: no ledger, a full disk, no permission |
+| 130 | interrupted |
+
+All commands look at the project directory: `--project DIR`, else `CLAUDE_PROJECT_DIR`, else the
+working directory. They read the same `COLIBRI_…` variables as the server.
 """
 
 CODES = {
@@ -103,18 +133,18 @@ MISTAKES: tuple[tuple[str, str, JSON], ...] = (
 def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     named = [Path(argument) for argument in arguments if argument != "--check"]
-    file = named[0] if named else FILE
-    made = render()
-    if not check:
-        file.write_text(made, encoding="utf-8")
-        return 0
-    if file.is_file() and file.read_text(encoding="utf-8") == made:
-        return 0
-    print(f"{file.name} is stale: run scripts/reference", file=sys.stderr)
-    return 1
+    stale = False
+    for file in named or [DOCS / name for name in RENDER]:
+        made = RENDER[file.name]()
+        if not check:
+            file.write_text(made, encoding="utf-8")
+        elif not file.is_file() or file.read_text(encoding="utf-8") != made:
+            print(f"{file.name} is stale: run scripts/reference", file=sys.stderr)
+            stale = True
+    return int(stale)
 
 
-def render() -> str:
+def render_tools() -> str:
     """The text of docs/tools.md."""
     parts = [INTRODUCTION, *(section(tool) for tool in CATALOGUE)]
     with tempfile.TemporaryDirectory() as project, server(project) as ask:
@@ -125,6 +155,18 @@ def render() -> str:
             *(mistake(ask, *one) for one in MISTAKES),
         ]
     return "\n".join(parts)
+
+
+def render_cli() -> str:
+    """The text of docs/cli.md."""
+    names = [name for names in cli.groups().values() for name in names]
+    sections = [
+        f"## colibri {name}\n\n```text\n{cli.parser_of(name).help_in(80)}```\n" for name in names
+    ]
+    return "\n".join((CLI_INTRODUCTION.format(cli.overview(80)), *sections))
+
+
+RENDER = {"tools.md": render_tools, "cli.md": render_cli}
 
 
 # What is declared.
@@ -156,7 +198,7 @@ def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
             f"`{field.encode_name}`",
             kind(shape),
             "; ".join([*limits(shape), *([rule.allowed] if rule else [])]),
-            default(shape, required=field.required),
+            default(field, shape),
             described(shape, aliases.get(field.encode_name)),
         )
         rows.append(f"| {' | '.join(cells)} |")
@@ -195,10 +237,12 @@ def limits(shape: JSON) -> Iterator[str]:
         yield from (f"each {limit}" for limit in limits(shape["items"]))
 
 
-def default(shape: JSON, *, required: bool) -> str:
-    if required:
+def default(field: msgspec.structs.FieldInfo, shape: JSON) -> str:
+    if field.required:
         return "required"
-    return f"`{json.dumps(shape['default'])}`" if "default" in shape else "left as it is"
+    if field.default is msgspec.UNSET:
+        return "left as it is"
+    return f"`{json.dumps(shape.get('default'))}`"
 
 
 def described(shape: JSON, alias: str | None) -> str:

@@ -57,7 +57,7 @@ def test_the_help_of_serve_names_every_variable_and_exit_code(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["bogus"], "invalid choice: 'bogus'"),
+        (["bogus"], "there is no command bogus"),
         (["--bogus"], "--bogus"),
         (["serve", "--bogus"], "unrecognized arguments: --bogus"),
         (["serve", "extra"], "unrecognized arguments: extra"),

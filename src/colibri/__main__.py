@@ -10,9 +10,20 @@ def main() -> None:
         from colibri.server import main as serve  # only what serving needs
 
         sys.exit(serve(**options))
-    from colibri.cli import main as command  # never loaded by serve
-
+    try:
+        from colibri.cli import main as command  # never loaded by serve
+    except ImportError as problem:
+        sys.exit(_incomplete(problem))
     sys.exit(command(arguments))
+
+
+def _incomplete(problem: ImportError) -> int:
+    """A package is missing, as after an upgrade of Python under an environment."""
+    sys.stderr.write(
+        f"colibri: error: the installation is incomplete: {problem}\n"
+        "colibri: hint: install Colibri again; in a clone, delete .venv\n"
+    )
+    return 75
 
 
 def _options(arguments: list[str]) -> dict[str, str] | None:

@@ -114,6 +114,17 @@ def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
     return load(environ=environ).mode
 
 
+def bare_environment() -> dict[str, str]:
+    """The environment without what is ours: for a server that is to know only its arguments."""
+    ours = ("COLIBRI_", "AMS_", "CLAUDE_PROJECT_DIR")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def home_of(variable: str, default: str) -> str:
+    """Where another program keeps its files: what its variable says, else its usual place."""
+    return os.environ.get(variable) or os.path.expanduser(default)
+
+
 def _project(named: str, problems: list[str]) -> str:
     try:
         root = os.path.abspath(named)

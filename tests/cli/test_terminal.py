@@ -1,38 +1,13 @@
 """src/colibri/cli/terminal.py: what is printed cannot hurt the reader's terminal."""
 
 import json
+import re
 import sys
 
 import pytest
 
 from colibri.cli import terminal
 from tests.support.terminal import run_in_terminal
-
-HOSTILE = {
-    "\x1b[31mred\x1b[0m": "\\x1b[31mred\\x1b[0m",
-    "\x9b2J": "\\x9b2J",
-    "a\u202eb": "a\\u202eb",
-    "zero\u200bwidth": "zero\\u200bwidth",
-    "bell\x07 del\x7f": "bell\\x07 del\\x7f",
-    "\u2028line": "\\u2028line",
-    "\ud800": "\\ud800",
-    "\U000e0041": "\\U000e0041",
-    "two\nlines": "two\\nlines",
-}
-
-
-@pytest.mark.parametrize(("text", "shown"), HOSTILE.items(), ids=ascii)
-def test_what_is_invisible_or_moves_the_cursor_is_shown_as_an_escape(text: str, shown: str) -> None:
-    assert terminal.safe(text) == shown
-
-
-def test_ordinary_text_of_any_script_is_left_alone() -> None:
-    text = "naïve Straße 日本語 עברית 🐦 – €"
-    assert terminal.safe(text) == text
-
-
-def test_lines_and_tabs_stay_where_lines_are_wanted() -> None:
-    assert terminal.safe("a\n\tb\r\x1b", lines=True) == "a\n\tb\\r\\x1b"
 
 
 def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,3 +48,68 @@ def test_no_color_is_honoured() -> None:
     assert "\x1b[32m" not in shown
     assert "DONE" in shown
     assert "fine" in shown
+
+
+LINES = """
+from colibri.cli import terminal
+terminal.line(("12:00:00", "dim"), "  ", ("T-0001", "bold"), "  one two three four five", hang=10)
+terminal.line("日本語日本語日本語 日本語日本語", hang=2)
+terminal.line("root ", "f" * 40, whole=True)
+terminal.field("label", "a value that is wrapped under itself")
+terminal.paragraph("two\\nlines, of which \\x1b one is longer than the window", indent=4)
+terminal.line("blanks at the end    ")
+"""
+
+
+def test_lines_are_wrapped_under_their_column_and_hashes_are_left_whole() -> None:
+    """A window of 30 columns; Chinese, Japanese and Korean characters take two."""
+    code, shown = run_in_terminal([sys.executable, "-c", LINES], columns=30, env={"NO_COLOR": "1"})
+    assert code == 0
+    assert re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines() == [
+        "12:00:00  T-0001  one two",
+        "          three four five",
+        "日本語日本語日本語",
+        "  日本語日本語",
+        f"root {'f' * 40}",
+        "label       a value that is",
+        "            wrapped under",
+        "            itself",
+        "    two",
+        "    lines, of which \\x1b one",
+        "    is longer than the window",
+        "blanks at the end",
+    ]
+
+
+def test_a_pipe_gets_lines_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.line(("12:00", "dim"), "  ", "x" * 200, "  ", hang=7)
+    terminal.paragraph("two\nlines\x1b", indent=4)
+    terminal.field("label", "value")
+    out = capsys.readouterr().out
+    assert out == f"12:00  {'x' * 200}\n    two\n    lines\\x1b\nlabel       value\n"
+
+
+def test_words_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.complain("no \x1b", "try \u202e")
+    terminal.complain("no hint")
+    terminal.note("by the way\n")
+    assert capsys.readouterr() == (
+        "",
+        "colibri: error: no \\x1b\ncolibri: hint: try \\u202e\ncolibri: error: no hint\n"
+        "colibri: by the way\\n\n",
+    )
+
+
+def test_a_table_in_a_narrow_window_has_no_columns() -> None:
+    program = """
+from colibri.cli import terminal
+rows = [["the file", "bad", ""], ["its copy", "DONE", "looks good"]]
+terminal.table(["WHAT", "STATE", "WHY"], rows, style_of="STATE")
+"""
+    code, shown = run_in_terminal([sys.executable, "-c", program], columns=20, env={"NO_COLOR": ""})
+    assert code == 0
+    assert shown.splitlines() == [
+        "the file  \x1b[1;31mbad\x1b[0m",
+        "its copy  \x1b[32mDONE\x1b[0m",
+        "  looks good",
+    ]

@@ -60,13 +60,12 @@ def trail(server: Server) -> list[JSON]:
 # Seed 001 §8.
 
 
-@requirement("001:8:closed-surface")
-def test_the_catalogue_has_no_tool_that_the_surface_does_not_list() -> None:
-    """Seed 001 §1: the surface is closed."""
+@requirement("001:8:14-tools", "001:8:closed-surface")
+def test_the_catalogue_has_the_tools_of_the_surface_and_no_other() -> None:
+    """Seed 001 §1: 14 tools in five domains, and the surface is closed."""
     listed = [tool.name for tool in CATALOGUE]
-    assert set(listed) <= SURFACE
-    assert len(set(listed)) == len(listed)
-    assert set(PROBES) <= set(listed)
+    assert len(listed) == 14
+    assert set(listed) == SURFACE
 
 
 @requirement("001:8:schemas")
@@ -79,11 +78,12 @@ def test_every_tool_has_its_schemas_in_its_own_domain(tool: Tool) -> None:
         assert struct.__module__.startswith("colibri.tools.")
 
 
-@requirement("001:8:listing")
+@requirement("001:8:listing", "001:8:14-listed")
 def test_tools_list_shows_schemas_derived_from_the_structs(tmp_path: Path) -> None:
     """Seed 001 §8 row 3: what a client sees is what the structs say."""
     with Server(tmp_path, COLIBRI) as server:
         tools = server.request("tools/list")["result"]["tools"]
+    assert len(tools) == 14
     assert tools == [schema.listing(tool) for tool in CATALOGUE]
     for tool in tools:
         assert tool["description"]
@@ -144,6 +144,43 @@ def test_every_call_is_an_enter_and_an_exit_row_with_one_sequence_no(tmp_path: P
     assert len({row[3] for row in rows}) == 4
 
 
+# Domain -> its tools in the order of a session, with arguments; <x> is x of an earlier answer.
+SESSION: dict[str, list[tuple[str, JSON]]] = {
+    "η": [("audit_session_start", {"intent": "mend"})],
+    "β": [
+        ("task_create", {"title": "mend the roof"}),
+        ("task_update", {"task_id": "<task_id>", "status": "GATHER"}),
+        ("task_get", {"task_id": "<task_id>"}),
+        ("task_list", {"status": "GATHER"}),
+        ("task_next_actions", {}),
+    ],
+    "ζ": [
+        ("thought_record", {"session_id": "<session_id>", "type": "plan", "content": "so"}),
+        ("thought_record_list", {"session_id": "<session_id>"}),
+        ("audit_verify_chain", {}),
+    ],
+    "η, the seal": [
+        ("merkle_finalize", {"session_id": "<session_id>"}),
+        ("merkle_root", {"session_id": "<session_id>"}),
+    ],
+    "ε": [("skill_list", {"search": "colibri"})],
+}
+
+
+@requirement("001:8:end-to-end")
+def test_every_tool_of_every_domain_answers_and_rejects_what_does_not_fit(tmp_path: Path) -> None:
+    """Seed 001 §8 row 6: β, ζ, η and ε end to end, rejected arguments included."""
+    known: JSON = {}
+    with Server(tmp_path, COLIBRI) as server:
+        for tool, arguments in (call for calls in SESSION.values() for call in calls):
+            filled = {key: known.get(str(value)[1:-1], value) for key, value in arguments.items()}
+            known |= server.data(tool, **filled)
+            rejected = server.call(tool, **filled, colour="red")["structuredContent"]
+            assert (rejected["ok"], rejected["error"]["code"]) == (False, "INVALID_PARAMS")
+    called = {tool for calls in SESSION.values() for tool, _ in calls}
+    assert called == SURFACE - set(PROBES)
+
+
 @requirement("001:8:no-ams")
 def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> None:
     """Seed 001 §8 row 7; design §11: such a variable is refused."""
@@ -171,16 +208,23 @@ def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> 
 # Seed 002: the modes.
 
 
-@requirement("002:mode:FULL", "002:mode:TEST", "002:mode:READONLY", "002:mode:MINIMAL")
+@requirement(
+    "002:mode:FULL",
+    "002:mode:TEST",
+    "002:mode:READONLY",
+    "002:mode:READONLY-six",
+    "002:mode:MINIMAL",
+)
 @pytest.mark.parametrize(
     ("mode", "admits"),
     [("FULL", SURFACE), ("TEST", SURFACE), ("READONLY", READONLY), ("MINIMAL", set(PROBES))],
 )
 def test_a_mode_admits_its_row_of_the_table(tmp_path: Path, mode: str, admits: set[str]) -> None:
-    """Seed 002: of the tools there are, those of the row, in the catalogue's order."""
+    """Seed 002: the tools of the row, in the catalogue's order."""
     with Server(tmp_path, COLIBRI, COLIBRI_MODE=mode) as server:
         offered = names(server)
         data = server.data("server_health")
+    assert set(offered) == admits
     assert offered == [tool.name for tool in CATALOGUE if tool.name in admits]
     assert data["mode"] == mode
     assert data["tools"] == {"count": len(offered), "names": offered}

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from colibri.core import ledger
 from colibri.core.canonical import encode
-from colibri.core.chain import STRETCH, Checker, Report, Row
+from colibri.core.chain import STRETCH, Checker
 from colibri.core.ledger import Entry, Head
 from colibri.core.payload import load
+from colibri.core.report import Report
+from colibri.core.rows import Row
 from colibri.core.rules import Rules
 from tests.support.traillab import LOG, in_memory, rows_of, story
 

@@ -11,6 +11,7 @@ def test_every_error_is_a_colibri_error_with_a_message() -> None:
         errors.Refused("ERR_NOT_FOUND", "no task T-0001", task_id="T-0001"),
         errors.Unavailable("not now"),
         errors.Damaged("not the same"),
+        errors.Malformed("no name"),
     ]
     assert [error.message for error in raised] == [
         "a is wrong; b is unknown",
@@ -19,6 +20,7 @@ def test_every_error_is_a_colibri_error_with_a_message() -> None:
         "no task T-0001",
         "not now",
         "not the same",
+        "no name",
     ]
     assert [str(error) for error in raised] == [error.message for error in raised]
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from colibri.core import ledger
 from colibri.core.canonical import MAX_INTEGER, encode
-from colibri.core.chain import Break, Checker, OpenCall, Report, Row
+from colibri.core.chain import Checker
 from colibri.core.ledger import Entry, Head
+from colibri.core.report import Break, OpenCall, Report
+from colibri.core.rows import Row
 
 LOG = "colibri/" + "0123456789abcdef" * 2
 AT = "2026-01-01T00:00:00.000000Z"

@@ -197,3 +197,14 @@ def test_the_arguments_of_every_tool_are_among_those_of_a_plain_call() -> None:
     taken = {name for tool in CATALOGUE for name in tool.input.__struct_fields__}
     assert taken <= set(payload.ARGUMENTS)
     assert list(payload.ARGUMENTS) == sorted(payload.ARGUMENTS)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_plain_call_with_one_wrong_byte_is_one_that_reading_would_find(name: str) -> None:
+    """Every place, and the bytes that JSON and UTF-8 make most of."""
+    kind, value = GOOD[name]
+    good = encode(value)
+    for at in range(len(good)):
+        for wrong in b'"\\,:{}[]0a-/\x00\x1f\x7f\x80\xc3\xff':
+            changed = good[:at] + bytes([wrong]) + good[at + 1 :]
+            assert payload.PLAIN[kind](changed) is None or canonical(kind, changed), changed

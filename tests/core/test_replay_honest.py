@@ -119,7 +119,7 @@ def test_erased_texts_and_thoughts_break_no_rule(steps: list[Step], fates: list[
     replay = Replay()
     for line in book.log:
         if line.seq in erased and line.kind != "task":
-            assert list(replay.erase(line)) == []
+            assert replay.feed(line, None) == []
         else:
             assert list(replay.feed(line, line.payload)) == []
     for id in book.rows:
@@ -145,7 +145,7 @@ def test_whether_an_erased_text_had_a_description_is_not_known() -> None:
     book.create()
     replay = Replay()
     list(replay.feed(book.log[0], book.log[0].payload))
-    list(replay.erase(book.log[1]))
+    replay.feed(book.log[1], None)
     row = {**book.shown("T-0001"), "title": ERASED}
     assert replay.compare({**row, "description": None}) is None
     assert replay.compare({**row, "description": ERASED}) is None
@@ -163,7 +163,7 @@ def test_an_erased_text_cannot_hide_a_change_after_the_end() -> None:
     for line in book.log[:-1]:
         assert list(replay.feed(line, line.payload)) == []
     detail = "T-0001: it was changed after it had ended in CANCELLED"
-    assert list(replay.erase(book.log[-1])) == [("illegal move", detail)]
+    assert replay.feed(book.log[-1], None) == [("illegal move", detail)]
 
 
 def test_an_erased_text_of_an_unknown_or_lost_task_says_nothing() -> None:
@@ -172,11 +172,11 @@ def test_an_erased_text_of_an_unknown_or_lost_task_says_nothing() -> None:
     book.create()
     creation, text = book.log
     replay = Replay()
-    assert list(replay.erase(text)) == []
+    assert replay.feed(text, None) == []
     assert replay.tasks == {}
     list(replay.feed(creation, creation.payload))
     replay.lose(creation)
-    assert list(replay.erase(text)) == []
+    assert replay.feed(text, None) == []
     assert replay.tasks["T-0001"].values["title"] is None
 
 
@@ -197,7 +197,7 @@ def test_a_record_of_another_kind_is_not_its_business() -> None:
     replay = Replay()
     line = Book().write("session.open", "T-0001", {})
     assert list(replay.feed(line, line.payload)) == []
-    assert list(replay.erase(line)) == []
+    assert replay.feed(line, None) == []
     replay.lose(line)
     assert (replay.blind, replay.lost, replay.tasks) == (False, set(), {})
 

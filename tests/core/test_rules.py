@@ -119,3 +119,11 @@ def test_blind_rules_judge_nothing_any_more() -> None:
     rules.go_blind()
     assert rules.blind
     assert fed(rules, BAD_THOUGHT, BAD_TASK) == []
+
+
+def test_a_task_record_that_names_no_task_and_cannot_be_read_blinds_all_rules() -> None:
+    rules = Rules()
+    rules.lose(CREATED._replace(task=None))
+    assert rules.blind
+    assert rules.tasks.blind
+    assert rules.sessions.blind

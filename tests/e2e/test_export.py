@@ -51,6 +51,7 @@ def files(project: Path) -> list[str]:
 
 SCOPES = {
     "session": (["--session", "S-1"], {"session": "S-1"}, 43, 0),
+    "task": (["--task", "T-0001"], {"task": "T-0001"}, 43, 5),
     "all": (["--all"], None, 54, 0),
     "thoughts": (["--thought", "R-30", "R-9"], {"session": "S-1"}, 3, 2),
 }
@@ -87,7 +88,8 @@ def test_with_json_it_says_the_same_for_programs(
         "file": "out",
         "bytes": (project / "out").stat().st_size,
         "records": records,
-        "session": scope and scope["session"],
+        "session": (scope or {}).get("session"),
+        "task": (scope or {}).get("task"),
         "head": made["head"],
     }
 
@@ -120,6 +122,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
 REFUSALS = {
     "an unknown session": (["--session", "S-9"], "there is no session S-9"),
     "a session with path characters": (["--session", "../S-1"], "there is no session ../S-1"),
+    "an unknown task": (["--task", "T-0002"], "there is no task T-0002"),
     "an unknown thought": (["--thought", "R-999"], "not thoughts of one session"),
     "thoughts of two sessions": (["--thought", "R-9", "R-48"], "not thoughts of one session"),
     "a thought of an open session": (["--thought", "R-48"], "still open"),
@@ -146,7 +149,10 @@ def test_an_empty_log_is_not_exported(tmp_path: Path) -> None:
 
 
 USAGE = {
-    "no scope": (["-o", "out"], "one of the arguments --all --session --thought is required"),
+    "no scope": (
+        ["-o", "out"],
+        "one of the arguments --all --session --task --thought is required",
+    ),
     "two scopes": (["--all", "--session", "S-1", "-o", "out"], "not allowed with"),
     "no file": (["--all"], "the following arguments are required: -o/--output"),
     "a thought that is none": (["--thought", "S-1", "-o", "out"], "R- and a number"),

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from colibri.core import ledger as form
-from colibri.core.chain import NO_HEAD
 from colibri.core.ledger import Head
+from colibri.core.report import NO_HEAD
 from colibri.store import db as database
 from colibri.store import ledger
 from colibri.store.verify import verify
@@ -207,6 +207,13 @@ SEEN: dict[str, tuple[Attack, str]] = {
     "delete a payload": (
         sql("DELETE FROM payloads WHERE seq = :second_1"),
         "missing payload",
+    ),
+    "leave a payload where the next record belongs": (
+        sql(
+            "INSERT INTO payloads SELECT max(l.seq) + 2, p.nonce, p.body FROM ledger AS l, payloads"
+            " AS p WHERE p.seq = 1"
+        ),
+        "stray payload",
     ),
     "edit what a tool shows of a session": (
         sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from colibri.core.chain import Report
+from colibri.core.report import Report
 from colibri.store import db as database
 from colibri.store.ledger import Chain, log_id
 from colibri.store.verify import verify

@@ -252,16 +252,6 @@ def test_a_ledger_without_its_name_is_not_opened(tmp_path: Path) -> None:
         assert server.close() == 75
 
 
-def test_skills_are_counted(tmp_path: Path) -> None:
-    """server_health: skill_count."""
-    for name in ("one", "two"):
-        (tmp_path / ".agents" / "skills" / name).mkdir(parents=True)
-    (tmp_path / ".agents" / "skills" / "one" / "SKILL.md").write_text("---\n")
-    with Server(tmp_path) as server:
-        server.data("note", n=0)
-        assert server.data("server_health")["skill_count"] == 1
-
-
 def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path) -> None:
     """The file was there a moment ago."""
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)

@@ -9,11 +9,13 @@ msgspec and apsw, the main thread may not.
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.client import Server, environment
+from tests.support.evidence import eventually
 
 SLOW = (
     "apsw",
@@ -27,6 +29,7 @@ SLOW = (
     "socket",
     "ssl",
     "typing",
+    "yaml",
 )
 
 ALONE = """
@@ -109,13 +112,16 @@ def alone(*extra: str) -> tuple[list[dict[str, object]], set[str]]:
     return [json.loads(answer) for answer in answers], set(modules.split())
 
 
-def whole(project: Path, *extra: str) -> dict[str, set[str]]:
+def whole(
+    project: Path, *extra: str, then: Callable[[Server], object] = bool
+) -> dict[str, set[str]]:
     """Thread -> what it imported while `colibri serve` served a session to its end."""
     report = project / "imports.txt"
     program = (sys.executable, "-c", WHOLE, str(report), *extra)
     with Server(project, program, handshake=False, COVERAGE_PROCESS_START="") as server:
         for method, params in SESSION:
             assert "result" in server.request(method, params)
+        then(server)
         assert server.close() == 0
     imported: dict[str, set[str]] = {}
     for line in report.read_text(encoding="utf-8").splitlines():
@@ -140,8 +146,22 @@ def test_the_main_thread_of_a_whole_server_imports_none_of_them(tmp_path: Path) 
     assert slow(imported.pop("MainThread")) == set()
     others = set().union(*imported.values())
     assert {"apsw", "msgspec"} <= others  # they were loaded, so the watch can see them
-    never = {"asyncio", "http", "importlib.metadata", "socket", "ssl"}
+    never = {"asyncio", "http", "importlib.metadata", "socket", "ssl", "yaml"}
     assert {name for name in others if name.split(".")[0] in never} == set()
+
+
+def test_skills_are_loaded_by_a_thread_that_no_call_waits_for(tmp_path: Path) -> None:
+    """Design §10, step 6: PyYAML is needed for them, and only where there are any."""
+    for name, text in (("good", "---\nname: good\ndescription: x\n---\n"), ("bad", "---\n")):
+        folder = tmp_path / ".agents" / "skills" / name
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(text)
+
+    def counted(server: Server) -> None:
+        eventually(lambda: server.data("server_health")["skill_count"] == 1, "the bad one is seen")
+
+    imported = whole(tmp_path, then=counted)
+    assert {thread for thread, names in imported.items() if "yaml" in names} == {"colibri-health"}
 
 
 @pytest.mark.parametrize("module", ["typing", "logging", "dataclasses", "http.client"])

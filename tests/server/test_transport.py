@@ -13,6 +13,7 @@ import pytest
 
 from colibri.server.transport import Peer, Stream, linked
 from tests.support.client import environment
+from tests.support.noise import NOISE
 
 PATIENCE = 30.0
 MIB = 1024 * 1024
@@ -258,23 +259,6 @@ def test_after_close_nothing_happens_and_the_standard_descriptors_stay() -> None
 def program(body: str) -> list[str]:
     head = "import os, sys\nfrom colibri.server.transport import claim_stdout\n"
     return [sys.executable, "-c", head + body]
-
-
-NOISE = {
-    "print": "print('noise')",
-    "a flushed print": "print('noise', flush=True)",
-    "the original stdout": "sys.__stdout__.write('noise')",
-    "bytes": "sys.stdout.buffer.write(b'noise')",
-    "a warning": "import warnings; warnings.warn('noise')",
-    "a logger": "import logging; logging.basicConfig(stream=sys.stdout); logging.error('noise')",
-    "the descriptor": "os.write(1, b'noise')",
-    "a file on the descriptor": "open(1, 'w', closefd=False).write('noise')",
-    "a child process": "import subprocess; subprocess.run(['echo', 'noise'])",
-    "a shell": "os.system('echo noise')",
-    "a fork": "os.fork() or (os.write(1, b'noise'), os._exit(0)); os.wait()",
-    "C": "import ctypes; c = ctypes.CDLL(None); c.puts(b'noise'); c.fflush(None)",
-    "an uncaught exception": "raise SystemExit('noise')",
-}
 
 
 @pytest.mark.parametrize("statement", NOISE.values(), ids=NOISE.keys())

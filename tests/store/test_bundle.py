@@ -8,10 +8,20 @@ import pytest
 
 from colibri.core import ledger as record
 from colibri.core import merkle
+from colibri.core.canonical import encode
 from colibri.core.errors import Refused
 from colibri.store import bundle
+from colibri.store import db as database
 from colibri.store.bundle import Contents
-from tests.support.traillab import LOG, TO_VERIFY, Lab, in_memory, story
+from tests.support.traillab import (
+    LOG,
+    TO_VERIFY,
+    ZEROS,
+    Call,
+    Lab,
+    in_memory,
+    story,
+)
 
 JSON = dict[str, Any]
 MEMBERS = ["format", "log", "scope", "headers", "payloads", "seals", "head", "proofs"]
@@ -120,6 +130,20 @@ def test_only_what_concerns_the_session_is_disclosed(lab: Lab) -> None:
     }
 
 
+def test_a_refused_call_about_a_task_is_disclosed_with_the_session_and_with_the_task(
+    lab: Lab,
+) -> None:
+    """Otherwise nobody could see what an agent tried and was not allowed to do."""
+    task = lab.create("mend it").task_id
+    lab.start("S-9", task=task)
+    with pytest.raises(Refused):
+        lab.update(task, status="DONE")
+    exit = lab.head().seq
+    for contents in (bundle.of_session(lab.db, "S-9"), bundle.of_task(lab.db, task)):
+        assert contents.payloads is not None
+        assert {exit - 1, exit} <= contents.payloads
+
+
 def test_the_tasks_of_a_session_come_with_all_that_they_ever_depended_on(lab: Lab) -> None:
     """Formats §8, the tasks: old or new depends_on, and theirs; each from its creation."""
     far = lab.create("far").task_id
@@ -132,7 +156,7 @@ def test_the_tasks_of_a_session_come_with_all_that_they_ever_depended_on(lab: La
     lab.start("S-3")
     lab.think("S-3", task=own)
     lab.seal("S-3")
-    lab.update(own, title="after the stretch")
+    lab.update(own, title="after the stretch", depends_on=[stranger])
     made = of_session(lab, "S-3")
     tasks = {header["task"] for header in headers(made) if header["kind"].startswith("task")}
     assert tasks == {far, near, former, own}
@@ -168,6 +192,201 @@ def test_erased_payloads_are_absent_and_the_erasures_are_there(lab: Lab) -> None
     assert has_its_head(made)
     whole = written(lab, bundle.whole_log(lab.db))
     assert len(whole["headers"]) - len(whole["payloads"]) == 4
+
+
+def test_between_a_session_and_what_comes_along_after_it_there_is_no_gap(lab: Lab) -> None:
+    """Formats §8, the tail: the headers alone, up to the last record that is disclosed."""
+    lab.read()
+    lab.think("S-2", "a secret of another session")
+    erasure = lab.erase(lab.seqs("thought", session="S-1")[0]).seq
+    lab.read()
+    made = of_session(lab)
+    assert seqs(made) == list(range(1, erasure + 1))
+    assert [seq for seq in disclosed(made) if seq > 43] == [erasure]
+    assert has_its_head(made)
+
+
+def test_a_tail_longer_than_is_worth_its_room_is_left_out(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Formats §8: as a whole; the verdict then names the gap."""
+    erasure = lab.erase(lab.seqs("thought", session="S-1")[0]).seq
+    monkeypatch.setattr(bundle, "MAX_TAIL", erasure - 43)
+    assert seqs(of_session(lab)) == list(range(1, erasure + 1))
+    monkeypatch.setattr(bundle, "MAX_TAIL", erasure - 44)
+    assert seqs(of_session(lab)) == [*range(1, 44), erasure]
+
+
+def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None:
+    """Formats §8, the calls: those outside the stretch come along."""
+    lab.start("S-3")
+    lab.think("S-3")
+    named: dict[str, str | None] = {"session": "S-3", "task": None, "agent": None}
+    with lab.calling("thought_record_list", session="S-3", ends=False) as reading:
+        enter = reading.next_seq - 1
+    lab.seal("S-3")
+    lab.read()
+    ending = Call(lab, int(reading.id[-12:], 16), named)
+    with database.transaction(lab.db, durable=False):
+        left = record.exit_payload(
+            enter=enter,
+            tool="thought_record_list",
+            outcome="ok",
+            code=None,
+            result_sha256=ZEROS,
+            duration_ms=1,
+        )
+        ending.append("call.exit", left)
+    made = of_session(lab, "S-3")
+    assert [header["seq"] for header in headers(made) if header["call"] == reading.id] == [
+        enter,
+        lab.head().seq,
+    ]
+    assert {enter, lab.head().seq} <= set(disclosed(made))
+
+
+def test_an_exit_that_names_another_session_comes_along_for_the_verifier_to_judge(
+    lab: Lab,
+) -> None:
+    """Formats §8: the calls are known by their uuid, whatever their records name."""
+    lab.start("S-3")
+    with lab.calling("thought_record", session="S-3", ends=False) as call:
+        enter = call.next_seq - 1
+        payload: JSON = {"thought_id": f"R-{enter + 1}", "index": 0, "type": "plan"}
+        thought = call.append("thought", {**payload, "content": "-", "prev": ZEROS}).seq
+        left = record.exit_payload(
+            enter=enter,
+            tool="thought_record",
+            outcome="ok",
+            code=None,
+            result_sha256=ZEROS,
+            duration_ms=1,
+        )
+        forged = call.append("call.exit", left, session="S-2").seq
+    assert {enter, thought, forged} <= set(disclosed(of_session(lab, "S-3")))
+
+
+def of_task(lab: Lab, id: str) -> JSON:
+    return written(lab, bundle.of_task(lab.db, id))
+
+
+def test_a_task_bundle_has_the_task_its_thoughts_and_their_calls_and_nothing_else(
+    lab: Lab,
+) -> None:
+    """Formats §8, task bundle: the sessions of its thoughts with their opening and seal alone."""
+    task = lab.create("own").task_id
+    lab.create("a secret of another task")
+    for session in ("S-3", "S-4", "S-5"):
+        lab.start(session, intent="about " + session)
+    lab.think("S-3", "a secret about nothing")
+    thoughts = [lab.think(session, task=task).seq for session in ("S-4", "S-3", "S-3")]
+    lab.think("S-5", "a secret about another", task="T-0001")
+    lab.read(session="S-3")
+    lab.update(task, title="renamed", status="GATHER")
+    lab.seal("S-3")
+    made = of_task(lab, task)
+    found = headers(made)
+    assert made["scope"] == {"task": task}
+    assert seqs(made) == disclosed(made)
+    assert kinds(lab, seqs(made)) == {
+        "call.enter": 8,
+        "task": 2,
+        "task.text": 2,
+        "session.open": 2,
+        "thought": 3,
+        "session.seal": 1,
+        "call.exit": 8,
+    }
+    assert [header["seq"] for header in found if header["kind"] == "thought"] == thoughts
+    assert made["seals"] == lab.seqs("session.seal", session="S-3")
+    assert b"secret" not in b"".join(b64decode(one["body"]) for one in made["payloads"].values())
+    for header in found:
+        calls = [other["kind"] for other in found if other["call"] == header["call"]]
+        assert (calls[0], calls[-1]) == ("call.enter", "call.exit")
+    assert has_its_head(made)
+
+
+def test_a_task_bundle_proves_each_thought_that_a_seal_covers(lab: Lab) -> None:
+    """Formats §8: one proof, by ascending seq, for each thought whose session has a seal."""
+    for session in ("S-3", "S-4", "S-5"):
+        lab.start(session)
+    for session in ("S-4", "S-3", "S-5", "S-3", "S-4"):
+        lab.think(session)
+        lab.think(session, task="T-0001")
+    lab.seal("S-4")
+    lab.seal("S-3")
+    made = of_task(lab, "T-0001")
+    sealed = {
+        header["session"]: json.loads(b64decode(made["payloads"][str(header["seq"])]["body"]))
+        for header in headers(made)
+        if header["kind"] == "session.seal"
+    }
+    assert sealed.keys() == {"S-1", "S-3", "S-4"}
+    thoughts = [header for header in headers(made) if header["kind"] == "thought"]
+    assert len(thoughts) == 10
+    proven = [header for header in thoughts if header["session"] in sealed]
+    assert [proof["seq"] for proof in made["proofs"]] == [header["seq"] for header in proven]
+    for proof, header in zip(made["proofs"], proven, strict=True):
+        body = json.loads(b64decode(made["payloads"][str(header["seq"])]["body"]))
+        seal = sealed[header["session"]]
+        assert (proof["index"], proof["size"]) == (body["index"], seal["count"])
+        assert merkle.check_inclusion(
+            record.leaf(encode(header)),
+            index=proof["index"],
+            size=proof["size"],
+            path=[bytes.fromhex(hash) for hash in proof["path"]],
+            root=bytes.fromhex(seal["root"]),
+        )
+
+
+def test_the_tasks_that_a_task_ever_depended_on_come_along_without_their_thoughts(
+    lab: Lab,
+) -> None:
+    far = lab.create("far").task_id
+    near = lab.create("near", far).task_id
+    own = lab.create("own", near).task_id
+    lab.update(own, depends_on=[])
+    lab.create("dependent", own)
+    lab.think("S-2", task=near)
+    made = of_task(lab, own)
+    assert {header["task"] for header in headers(made) if header["kind"] == "task"} == {
+        far,
+        near,
+        own,
+    }
+    assert "thought" not in kinds(lab, seqs(made))
+    assert made["proofs"] == []
+
+
+def test_the_erasures_of_what_a_task_bundle_holds_come_along(lab: Lab) -> None:
+    thought = lab.seqs("thought", session="S-1")[0]
+    other = lab.erase(lab.seqs("thought", session="S-2")[0]).seq
+    erasure = lab.erase(thought).seq
+    made = of_task(lab, "T-0001")
+    assert (seqs(made)[-1], other in seqs(made)) == (erasure, False)
+    assert set(seqs(made)) - set(disclosed(made)) == {thought}
+    assert thought in [proof["seq"] for proof in made["proofs"]]
+
+
+def test_an_unknown_task_is_refused(lab: Lab) -> None:
+    with pytest.raises(Refused) as caught:
+        bundle.of_task(lab.db, "T-0002")
+    assert (caught.value.code, caught.value.fields) == ("ERR_NOT_FOUND", {"task_id": "T-0002"})
+
+
+def test_a_thought_forged_after_the_seal_is_exported_without_a_proof(lab: Lab) -> None:
+    """A5: what is damaged is evidence too; no row of a table says what there is to prove."""
+    payload: JSON = {
+        "thought_id": "R-55",
+        "index": 5,
+        "type": "plan",
+        "content": "-",
+        "prev": ZEROS,
+    }
+    forged = lab.forge("thought", payload, session="S-1", task="T-0001").seq
+    made = of_task(lab, "T-0001")
+    assert forged in seqs(made)
+    assert [proof["size"] for proof in made["proofs"]] == [5] * 5
 
 
 def test_a_thoughts_bundle_has_the_thoughts_their_proofs_and_the_seal(lab: Lab) -> None:
@@ -233,6 +452,7 @@ def test_a_damaged_log_is_still_exported_for_the_verifier_to_judge(lab: Lab, bod
     lab.drop_triggers()
     for seq in (2, 43, erasure):
         lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
-    made: JSON = json.loads(b"".join(bundle.write(lab.db, bundle.of_session(lab.db, "S-1"))))
-    assert seqs(made)[-1] == 43
-    assert b64decode(made["payloads"]["2"]["body"]) == body
+    for contents in (bundle.of_session(lab.db, "S-1"), bundle.of_task(lab.db, "T-0001")):
+        made: JSON = json.loads(b"".join(bundle.write(lab.db, contents)))
+        assert seqs(made)[-1] == 43
+        assert b64decode(made["payloads"]["2"]["body"]) == body

@@ -333,7 +333,7 @@ def test_a_long_cycle_is_a_fact_whole_and_a_short_sentence(store: TaskStore) -> 
         ids.append(store.create(depends_on=ids[-1:]).task_id)
     refused = refusal(store, act(depends_on=ids[-1:]))
     assert refused.fields["cycle"] == ["T-0001", *ids[::-1]]
-    assert refused.message.count("T-") == 21
+    assert refused.message.count("T-") == 22
     assert "→ … → T-0001;" in refused.message
 
 

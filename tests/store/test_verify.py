@@ -98,6 +98,10 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
         "DELETE FROM task_dependencies WHERE depends_on = 1",
         [f"T-0003: {ROW}: depends_on"],
     ),
+    "task_dependencies, a gap": (
+        "UPDATE task_dependencies SET position = 7 WHERE position = 1",
+        [f"T-0003: {ROW}: depends_on"],
+    ),
     "task_dependencies, a row more": (
         "INSERT INTO task_dependencies VALUES (2, 0, 1)",
         [f"T-0002: {ROW}: depends_on"],
@@ -286,3 +290,10 @@ def test_the_records_that_a_check_reads_are_those_the_store_wrote(store: TaskSto
     store.forge("task", {**forged, "set": {"status": ["ANALYZE", "VERIFY"]}}, task="T-0003")
     found = {what for _, what, _ in store.breaks()}
     assert found == {"illegal move", "blocked move", "altered task"}
+
+
+@pytest.mark.parametrize("seq", [0, 99_999])
+def test_a_payload_of_no_record_is_told(store: TaskStore, intruder: Connection, seq: int) -> None:
+    """One after the last record keeps the next from being written."""
+    intruder.execute("INSERT INTO payloads SELECT ?, nonce, body FROM payloads LIMIT 1", (seq,))
+    assert store.breaks() == [(0, "stray payload", f"payload {seq}: there is no such record")]

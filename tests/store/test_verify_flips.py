@@ -1,12 +1,12 @@
-"""Verification against every single byte, and against a thousand logs that are honest."""
+"""Verification against every single byte, and against logs that are honest."""
 
 import random
 
 import pytest
 
-from colibri.core.errors import Refused
-from colibri.store import sessions, tasks
+from colibri.store import sessions
 from colibri.store.verify import verify
+from tests.support.randomlog import false_alarms, random_log
 from tests.support.traillab import Lab, found, in_memory, no_pause
 
 BLOBS = (
@@ -19,10 +19,7 @@ BLOBS = (
     ("sessions", "last_leaf"),
     ("sessions", "root"),
 )
-HONEST_LOGS = 1_000
-TYPES = ("plan", "analysis", "decision", "reflection")
-TEXTS = ("so", 'a "quoted" word', "two\nlines", "für später", "\N{SNOWMAN}", '},"tool":"x"', "\\")
-STEPS = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
+HONEST_LOGS = 100  # 1,000 in scripts/torture tamper
 
 
 @pytest.fixture(scope="module")
@@ -70,64 +67,15 @@ def test_a_log_of_every_kind_is_what_is_flipped(small: Lab) -> None:
     assert len(kinds) == 8
 
 
-def random_log(chance: random.Random) -> Lab:
-    """A few calls, whatever they come to; refusals are part of an honest log."""
-    lab = in_memory()
-    for _ in range(chance.randrange(1, 40)):
-        try:
-            step(chance, lab)
-        except Refused:
-            continue
-    if chance.random() < 0.3:
-        with lab.calling("task_get", ends=False):
-            pass
-    return lab
-
-
-def step(chance: random.Random, lab: Lab) -> None:
-    session, task = f"S-{chance.randrange(2)}", f"T-{chance.randrange(1, 4):04d}"
-    about = task if chance.random() < 0.5 and _has(lab, task) else None
-    match chance.randrange(10):
-        case 0 | 1:
-            lab.start(session, intent=chance.choice(TEXTS), task=about)
-        case 2 | 3 | 4:
-            lab.think(
-                session, chance.choice(TEXTS), type=chance.choice(TYPES), task=about, agent="ada"
-            )
-        case 5:
-            others = [id for id in ("T-0001", "T-0002") if chance.random() < 0.3]
-            lab.create(chance.choice(TEXTS), *others)
-        case 6 | 7:
-            lab.update(task, status=chance.choice(STEPS))
-        case 8:
-            lab.seal(session)
-        case _:
-            erasable = lab.seqs("thought") + lab.seqs("session.open") + lab.seqs("call.enter")
-            if erasable:
-                lab.erase(*sorted(chance.sample(erasable, min(2, len(erasable)))))
-
-
-def _has(lab: Lab, task: str) -> bool:
-    return lab.db.execute("SELECT 1 FROM tasks WHERE task_id = ?", (task,)).get is not None
-
-
 def test_an_honest_log_is_never_called_broken() -> None:
-    """0 false alarms on 1,000 honest logs, in every scope."""
+    """In every scope."""
     kinds: set[str] = set()
     sealed = 0
     for seed in range(HONEST_LOGS):
         lab = random_log(random.Random(seed))
-        report = lab.verify()
-        assert report.valid, (seed, report.breaks)
-        for session in sessions.every(lab.db):
-            one = lab.verify_session(session.session_id)
-            assert one.valid, (seed, one.breaks)
-            sealed += session.root is not None
-        for (id,) in lab.db.execute("SELECT task_id FROM tasks"):
-            one = lab.verify_task(str(id))
-            assert one.valid, (seed, one.breaks)
-            assert tasks.get(lab.db, str(id)).version >= 1
+        assert false_alarms(lab) == [], seed
+        sealed += sum(session.root is not None for session in sessions.every(lab.db))
         kinds |= {str(kind) for (kind,) in lab.db.execute("SELECT DISTINCT kind FROM ledger")}
         lab.db.close()
     assert len(kinds) == 8
-    assert sealed > 100
+    assert sealed > 10

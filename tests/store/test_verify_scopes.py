@@ -2,9 +2,9 @@
 
 import pytest
 
-from colibri.core.chain import NO_HEAD
 from colibri.core.errors import Refused
 from colibri.core.ledger import Head
+from colibri.core.report import NO_HEAD
 from colibri.store import ledger
 from tests.support.traillab import TO_VERIFY, Lab, found, in_memory, story
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from apsw import Connection
 
-from colibri.core.chain import Report
+from colibri.core.report import Report
 from colibri.store import db as store
 from colibri.store import ledger
 from tests.support.client import JSON, PATIENCE, Server
@@ -150,12 +150,13 @@ def create(database: Path, records: int = 0) -> None:
     )
     try:
         with store.transaction(opened.db, durable=True):
-            _fill(opened.db, records)
+            fill(opened.db, records)
     finally:
         store.close(opened)
 
 
-def _fill(db: Connection, records: int) -> None:
+def fill(db: Connection, records: int) -> None:
+    """Append so many records, two for each call."""
     chain = ledger.Chain(db, LOG, lambda seq: seq.to_bytes(32, "big"))
     enter: JSON = {"server": "-", "tool": "note", "arguments": {}, "size": None, "sha256": None}
     left = {"tool": "note", "outcome": "ok", "code": None, "result_sha256": "0" * 64}

@@ -16,11 +16,11 @@ transaction = db.transaction
 
 
 @contextmanager
-def _lazily(connection: Connection, *, durable: bool) -> Iterator[None]:
+def lazily(connection: Connection, *, durable: bool) -> Iterator[None]:
     with transaction(connection, durable=False):
         yield
 
 
 if __name__ == "__main__":
-    db.transaction = _lazily  # type: ignore[assignment]
+    db.transaction = lazily  # type: ignore[assignment]
     sys.exit(main())

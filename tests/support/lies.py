@@ -21,6 +21,7 @@ class Exports:
     session: JSON
     log: JSON
     thoughts: JSON
+    task: JSON
     other: JSON
 
 
@@ -237,6 +238,17 @@ def of_session(bundle: JSON, kind: str, number: int = 0) -> tuple[int, int]:
     return place, header_at(bundle, place)["seq"]
 
 
+def leave_out(bundle: JSON, *places: int) -> None:
+    """The whole calls that wrote these records, and the proofs of their thoughts."""
+    calls = {header_at(bundle, place)["call"] for place in places}
+    every = [header_at(bundle, place) for place in range(len(bundle["headers"]))]
+    gone = {header["seq"] for header in every if header["call"] in calls}
+    kept = zip(bundle["headers"], every, strict=True)
+    bundle["headers"] = [text for text, header in kept if header["seq"] not in gone]
+    bundle["payloads"] = {k: it for k, it in bundle["payloads"].items() if int(k) not in gone}
+    bundle["proofs"] = [proof for proof in bundle["proofs"] if proof["seq"] not in gone]
+
+
 def tell_each(
     bundle: str, what: str, lies: JSON, change: Callable[[JSON, Any], int | None]
 ) -> None:
@@ -320,23 +332,20 @@ tell_each(
 def change_proof(bundle: JSON, change: Callable[[JSON], JSON]) -> int:
     proof = bundle["proofs"][0]
     proof |= change(proof)
-    return int(header_at(bundle, 0)["seq"])
+    return int(proof["seq"])
 
 
-tell_each(
-    "thoughts",
-    "a proof",
-    {
-        "a step": (lambda p: {"path": [flipped(p["path"][0]), *p["path"][1:]]}, "bad-proof"),
-        "a step less": (lambda p: {"path": p["path"][:-1]}, "bad-proof"),
-        "no step": (lambda _: {"path": []}, "bad-proof"),
-        "a step more": (lambda p: {"path": [*p["path"], ZEROS]}, "bad-proof"),
-        "steps swapped": (lambda p: {"path": p["path"][::-1]}, "bad-proof"),
-        "index": (lambda p: {"index": p["index"] + 1}, "bad-proof"),
-        "size": (lambda p: {"size": p["size"] + 1}, "bad-proof"),
-    },
-    change_proof,
-)
+PROOFS: JSON = {
+    "a step": (lambda p: {"path": [flipped(p["path"][0]), *p["path"][1:]]}, "bad-proof"),
+    "a step less": (lambda p: {"path": p["path"][:-1]}, "bad-proof"),
+    "no step": (lambda _: {"path": []}, "bad-proof"),
+    "a step more": (lambda p: {"path": [*p["path"], ZEROS]}, "bad-proof"),
+    "steps swapped": (lambda p: {"path": p["path"][::-1]}, "bad-proof"),
+    "index": (lambda p: {"index": p["index"] + 1}, "bad-proof"),
+    "size": (lambda p: {"size": p["size"] + 1}, "bad-proof"),
+}
+tell_each("thoughts", "a proof", PROOFS, change_proof)
+tell_each("task", "a proof for a task", PROOFS, change_proof)
 
 
 def change_bundle(bundle: JSON, how: tuple[JSON, int | None]) -> int | None:

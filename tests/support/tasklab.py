@@ -40,6 +40,7 @@ class Lab(Server):
 
     def __init__(self, project: Path) -> None:
         super().__init__(project, TASKLAB)
+        self.data("task_next_actions")  # from here on there is a database beside the server
 
     def create(self, title: str = "a task", **fields: Any) -> str:
         """A new task's id."""

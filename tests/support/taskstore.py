@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from apsw import Connection
 
-from colibri.core.chain import Report
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
+from colibri.core.report import Report
 from colibri.store import db as database
 from colibri.store import sessions, task_changes, tasks, trail
 from colibri.store.append import Append

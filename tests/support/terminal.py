@@ -20,8 +20,12 @@ def run_in_terminal(
     columns: int = 100,
     env: Mapping[str, str] | None = None,
     timeout: float = 60,
+    typed: bytes = b"",
 ) -> tuple[int, str]:
-    """The exit code and all that was shown, stdout and stderr alike; line ends as \\n."""
+    """The exit code and all that was shown, stdout and stderr alike; line ends as \\n.
+
+    What is typed waits in the terminal until the program asks for it, and is shown as well.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     surroundings = {"TERM": "xterm-256color", **os.environ, **(env or {})}
@@ -31,6 +35,7 @@ def run_in_terminal(
         command, cwd=cwd, env=surroundings, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
+    os.write(ours, typed)
     shown = _read_all(ours)
     os.close(ours)
     return process.wait(timeout), shown.decode("utf-8", "replace").replace("\r\n", "\n")

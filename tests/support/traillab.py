@@ -11,9 +11,10 @@ import apsw
 from apsw import Connection
 
 from colibri.core import ledger as record
-from colibri.core.chain import Report, Row
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
+from colibri.core.report import Report
+from colibri.core.rows import Row
 from colibri.store import db as database
 from colibri.store import ledger, proofs, sessions, task_changes, trail
 from colibri.store.ledger import Chain

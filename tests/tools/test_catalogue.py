@@ -1,6 +1,7 @@
 """catalogue.json is what the declared tools say."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -85,3 +86,61 @@ def test_the_catalogue_has_no_references_and_no_generated_titles() -> None:
             assert '"$ref"' not in text
             assert '"$defs"' not in text
             assert '"title": "' not in text
+
+
+# What an agent reads.
+
+
+def tokens(text: str) -> int:
+    """How many tokens a text has, without a tokenizer: rather too many than too few.
+
+    One for every eight letters of a word that are begun (English words are mostly one), every three
+    digits, and every three bytes of a run of signs; the blank before a word belongs to it. On the
+    catalogue that makes 3.6 characters per token, where four are the usual rule of thumb.
+    """
+    pieces = re.findall(r"[A-Za-z]+|[0-9]+|[^\sA-Za-z0-9]+", text)
+    return sum(-(-len(piece.encode()) // (8 if piece.isalpha() else 3)) for piece in pieces)
+
+
+def test_all_tools_together_cost_an_agent_less_than_3000_tokens() -> None:
+    """Design §7: name, description and input schema."""
+    listings = [tool["listing"] for tool in json.loads(catalogue.render())["tools"]]
+    shown = [
+        {key: listing[key] for key in ("name", "description", "inputSchema")}
+        for listing in listings
+    ]
+    assert len(shown) == 14
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    assert len(text) / 4 < tokens(text) < 3000
+
+
+def test_the_instructions_are_short_and_tell_the_order_of_a_session() -> None:
+    """Design §1: the agent must succeed on the first try from what it is told."""
+    assert len(catalogue.INSTRUCTIONS) < 1200
+    names = [tool.name for tool in catalogue.CATALOGUE]
+    named = [word for word in re.findall(r"[a-z_]+", catalogue.INSTRUCTIONS) if word in names]
+    assert named == [
+        "audit_session_start",
+        "task_next_actions",
+        "task_create",
+        "thought_record",
+        "task_update",
+        "merkle_finalize",
+        "audit_verify_chain",
+        "skill_list",
+        "server_health",
+    ]
+
+
+def test_every_argument_is_described() -> None:
+    """Design §7: described fields."""
+    for tool in json.loads(catalogue.render())["tools"]:
+        for name, field in tool["listing"]["inputSchema"]["properties"].items():
+            assert field["description"], (tool["listing"]["name"], name)
+
+
+def test_the_states_stand_in_the_order_of_the_work() -> None:
+    tools = {tool["listing"]["name"]: tool for tool in json.loads(catalogue.render())["tools"]}
+    status = tools["task_update"]["listing"]["inputSchema"]["properties"]["status"]
+    work = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
+    assert status["enum"] == work

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
-from colibri.tools import schema
+from colibri.tools import schema, text
 from colibri.tools.tool import Tool
 
 SECRET = "sk-never-repeat-this"
@@ -133,7 +133,7 @@ def test_a_missing_field_is_named_with_what_it_takes() -> None:
     """Design §6."""
     found = issues(Task, {"title": "a"})
     assert found == {
-        "type": {"path": "type", "problem": "is required", "allowed": "one of decision, plan"}
+        "type": {"path": "type", "problem": "is required", "allowed": "one of plan, decision"}
     }
 
 
@@ -194,7 +194,7 @@ def test_an_enum_says_which_values_there_are() -> None:
     assert (
         found["type"]["problem"] == found["color"]["problem"] == "is not one of the allowed values"
     )
-    assert found["color"]["allowed"] == "one of blue, red"
+    assert found["color"]["allowed"] == "one of red, blue"
 
 
 def test_a_renamed_field_goes_by_its_wire_name() -> None:
@@ -231,7 +231,7 @@ def test_an_input_schema_is_plain_and_keeps_what_the_author_wrote() -> None:
     assert made["additionalProperties"] is False
     assert made["properties"]["title"] == {"type": "string", "minLength": 1, "maxLength": 5}
     assert made["properties"]["description"]["description"] == "more"
-    assert made["properties"]["color"] == {"enum": ["blue", "red"], "default": "red"}
+    assert made["properties"]["color"] == {"enum": ["red", "blue"], "default": "red"}
     assert everything(made, lambda node: "$ref" in node or "$defs" in node) == []
     assert everything(made, lambda node: isinstance(node.get("title"), str)) == []
     assert "Where." not in json.dumps(made)
@@ -247,6 +247,41 @@ def test_the_description_of_a_field_that_is_a_struct_stays() -> None:
     at = schema.input_schema(Place)["properties"]["at"]
     assert (at["description"], at["type"]) == ("the place", "object")
     assert at["properties"]["x"]["description"] == "across"
+
+
+def test_the_values_of_an_enumeration_stand_as_they_were_declared() -> None:
+    """The order of states and priorities means something; msgspec would sort them."""
+
+    class Inner(Struct):
+        color: Color
+        size: Literal["small", "large", "huge"]
+
+    class Outer(Struct):
+        inner: list[Inner]
+        sizes: Annotated[list[Literal["small", "large", "huge"]], Meta(max_length=3)] | None = None
+        shape: Circle | Square | None = None
+
+    made = schema.input_schema(Outer)
+    enums = [node["enum"] for node in everything(made, lambda node: "enum" in node)]
+    assert ["red", "blue"] in enums
+    assert enums.count(["small", "large", "huge"]) == 2
+
+
+def test_what_says_nothing_to_an_agent_is_left_out() -> None:
+    """A default of null, and the form by which Python's $ is made to mean the end."""
+
+    class Ids(Struct):
+        task_id: text.TaskId | None = None
+        default: int | None = None
+        pattern: str = "(?!\n)"
+
+    made = schema.input_schema(Ids)["properties"]
+    assert "default" not in made["task_id"]
+    assert made["task_id"]["anyOf"][0]["pattern"] == "^T-[0-9]{4,9}$"
+    assert made.keys() == {"task_id", "default", "pattern"}
+    assert made["pattern"]["default"] == "(?!\n)"
+    with pytest.raises(Invalid):
+        schema.validator(Ids)({"task_id": "T-0001\n"})
 
 
 def test_unknown_keys_are_open_where_they_are_ignored() -> None:

@@ -1,12 +1,42 @@
 """The trials, in the order of the table."""
 
-from tests.torture import Trial, disk, ending, faults, kill, power, servers
+from tests.torture import (
+    Trial,
+    backup,
+    canary,
+    clock,
+    crash,
+    disk,
+    ending,
+    faults,
+    hostile,
+    kill,
+    locks,
+    model,
+    power,
+    servers,
+    soak,
+    stdout,
+    tamper,
+    verifiers,
+)
 
 TRIALS: tuple[Trial, ...] = (
     kill.TRIAL,
     power.TRIAL,
+    crash.TRIAL,
     faults.TRIAL,
     disk.TRIAL,
     servers.TRIAL,
+    canary.TRIAL,
+    locks.TRIAL,
+    hostile.TRIAL,
+    stdout.TRIAL,
+    clock.TRIAL,
     ending.TRIAL,
+    model.TRIAL,
+    tamper.TRIAL,
+    verifiers.TRIAL,
+    backup.TRIAL,
+    soak.TRIAL,
 )

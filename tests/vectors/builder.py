@@ -284,8 +284,13 @@ def log_bundle(log: Log) -> Object:
     return bundle_of(made, None, everything, everything)
 
 
-def session_bundle(log: Log, session: str, tasks: Iterable[str] = ()) -> Object:
-    """The bundle of a session; `tasks` are those of its thoughts and their dependencies."""
+def session_bundle(
+    log: Log, session: str, tasks: Iterable[str] = (), *, tail: bool = False
+) -> Object:
+    """The bundle of a session; `tasks` are those of its thoughts and their dependencies.
+
+    With a tail it has no gap between the stretch and what comes along after it.
+    """
     made = log.make()
     numbered = list(enumerate(made.headers, 1))
     start = next(n for n, h in numbered if (h["kind"], h["session"]) == ("session.open", session))
@@ -303,14 +308,14 @@ def session_bundle(log: Log, session: str, tasks: Iterable[str] = ()) -> Object:
     for n, draft in enumerate(log.drafts, 1):
         if draft.kind == "erasure" and present & set(json.loads(made.payloads[n - 1][1])["seqs"]):
             own.add(n)
-    return bundle_of(made, session, {*stretch, *own}, own)
+    linked = range(end, max(own) + 1) if tail else ()
+    return bundle_of(made, session, {*stretch, *linked, *own}, own)
 
 
 def thoughts_bundle(log: Log, session: str, indexes: Iterable[int]) -> Object:
     """Single thoughts of a sealed session, with their proofs."""
     made = log.make()
     places = made.thoughts(session)
-    leaves = [made.leaves[n] for n in places]
     seal = next(
         n
         for n, h in enumerate(made.headers, 1)
@@ -322,16 +327,37 @@ def thoughts_bundle(log: Log, session: str, indexes: Iterable[int]) -> Object:
         if draft.kind == "erasure" and chosen & set(json.loads(made.payloads[n - 1][1])["seqs"]):
             chosen.add(n)
     bundle = bundle_of(made, session, chosen, chosen)
-    bundle["proofs"] = [
-        {
-            "seq": places[index] + 1,
-            "index": index,
-            "size": len(places),
-            "path": [step.hex() for step in path_of(index, leaves)],
-        }
-        for index in indexes
-    ]
+    bundle["proofs"] = [proof_of(made, seq) for seq in seqs]
     return bundle
+
+
+def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
+    """The bundle of a task; `depends_on` are the tasks that it depends on, directly or not."""
+    made = log.make()
+    numbered = list(enumerate(made.headers, 1))
+    thoughts = {n for n, h in numbered if (h["kind"], h["task"]) == ("thought", task)}
+    sessions = {made.headers[n - 1]["session"] for n in thoughts}
+    ends = ("session.open", "session.seal")
+    own = thoughts | {n for n, h in numbered if h["kind"] in ends and h["session"] in sessions}
+    tasks = {task, *depends_on}
+    own |= {n for n, h in numbered if h["kind"] in ("task", "task.text") and h["task"] in tasks}
+    calls = {made.headers[n - 1]["call"] for n in own}
+    own |= {n for n, h in numbered if h["kind"].startswith("call.") and h["call"] in calls}
+    for n, draft in enumerate(log.drafts, 1):
+        if draft.kind == "erasure" and own & set(json.loads(made.payloads[n - 1][1])["seqs"]):
+            own.add(n)
+    bundle = bundle_of(made, None, own, own)
+    sealed = {made.headers[n - 1]["session"] for n in bundle["seals"]}
+    proven = [n for n in sorted(thoughts) if made.headers[n - 1]["session"] in sealed]
+    return {**bundle, "scope": {"task": task}, "proofs": [proof_of(made, n) for n in proven]}
+
+
+def proof_of(made: Made, seq: int) -> Object:
+    """That the seal of its session covers a thought."""
+    places = made.thoughts(made.headers[seq - 1]["session"])
+    index, leaves = places.index(seq - 1), [made.leaves[n] for n in places]
+    path = [step.hex() for step in path_of(index, leaves)]
+    return {"seq": seq, "index": index, "size": len(places), "path": path}
 
 
 def header_at(bundle: Object, seq: int) -> Object:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.vectors import forged, honest, malformed, tampered
+from tests.vectors import about, forged, further, honest, malformed, of_task, tail, tampered
 from tests.vectors.builder import Object
 
-FAMILIES = (honest, tampered, forged, malformed)
+FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about)
 
 
 def main(arguments: list[str]) -> int:

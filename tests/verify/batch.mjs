@@ -6,7 +6,8 @@ import { pathToFileURL } from "node:url";
 globalThis.crypto ??= (await import("node:crypto")).webcrypto; // Node 18 has it there only
 
 const [, , modulePath] = process.argv;
-const { verify, treeRoot, rootOfProof, hex, unhex, show } = await import(pathToFileURL(modulePath));
+const module = await import(pathToFileURL(modulePath));
+const { verify, treeRoot, rootOfProof, hex, unhex, show, CODES, NOTES } = module;
 
 const jobs = {
   // [{path | base64, root, head}] → verdicts
@@ -35,6 +36,9 @@ const jobs = {
   },
   async show(items) {
     return items.map(show);
+  },
+  async words() {
+    return [{ CODES, NOTES }];
   },
 };
 

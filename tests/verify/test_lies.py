@@ -24,6 +24,7 @@ from tests.support.lies import (
     flipped,
     header_at,
     leaf_of,
+    leave_out,
     lie,
     of_session,
     place_of,
@@ -37,6 +38,7 @@ FAR_REACHING = {
     "the bundle is said to be of another session",
     "the dependency is still open",  # every later move is blocked
     "an older call has lost its beginning",
+    "the opening of its session is left out of a task",  # it has two thoughts there
 }
 UNCLEAR = {"unknown-version", "malformed-bundle", "empty-bundle", "head-not-covered"}
 
@@ -110,6 +112,59 @@ def the_bundle_is_said_to_be_of_another_session(of: Exports) -> Told:
 def a_proof_is_left_out(of: Exports) -> Told:
     gone = of.thoughts["proofs"].pop()
     return Told(of.thoughts, gone["seq"])
+
+
+# Lies about the bundle of a task
+
+
+@lie("missing-evidence")
+def the_evidence_is_left_out_of_a_task(of: Exports) -> Told:
+    done = Forgery(of.task).move(TASK, "DONE").header["seq"]
+    leave_out(of.task, place_of(of.task, "thought", -1))
+    return Told(of.task, done)
+
+
+@lie("missing-record")
+def a_move_is_left_out_of_a_task(of: Exports) -> Told:
+    moved, after = (Forgery(of.task).move(TASK, status).header for status in ("PLAN", "APPLY"))
+    leave_out(of.task, place_of(of.task, "task", seq=moved["seq"]))
+    return Told(of.task, after["seq"])
+
+
+@lie("unknown-task")
+def the_dependency_is_left_out_of_a_task(of: Exports) -> Told:
+    places = [place_of(of.task, "task", number, task=DEPENDENCY) for number in (0, 1)]
+    created = header_at(of.task, place_of(of.task, "task", task=TASK))["seq"]
+    leave_out(of.task, *places)
+    return Told(of.task, created)
+
+
+@lie("missing-record")
+def the_opening_of_its_session_is_left_out_of_a_task(of: Exports) -> Told:
+    thought = header_at(of.task, place_of(of.task, "thought"))["seq"]
+    leave_out(of.task, place_of(of.task, "session.open"))
+    return Told(of.task, thought)
+
+
+@lie("missing-proof")
+def a_proof_is_left_out_of_a_task(of: Exports) -> Told:
+    gone = of.task["proofs"].pop(0)
+    return Told(of.task, gone["seq"])
+
+
+@lie("missing-payload")
+def a_payload_is_left_out_of_a_task(of: Exports) -> Told:
+    seq = header_at(of.task, place_of(of.task, "task.text"))["seq"]
+    del of.task["payloads"][str(seq)]
+    return Told(of.task, seq)
+
+
+@lie("stray-record")
+def a_record_of_another_session_is_added_to_a_task(of: Exports) -> Told:
+    seqs = [header_at(of.task, place)["seq"] for place in range(len(of.task["headers"]))]
+    gap = next(seq for seq in range(1, seqs[-1]) if seq not in seqs)
+    of.task["headers"].insert(gap - 1, of.log["headers"][gap - 1])
+    return Told(of.task, gap)
 
 
 # What only a reader with a root or head from elsewhere can see
@@ -424,13 +479,14 @@ def play(project: Path) -> tuple[JSON, list[str]]:
     return facts, [first["thought_id"], last["thought_id"]]
 
 
-SCOPES = ("session", "log", "thoughts")
+SCOPES = ("session", "log", "thoughts", "task")
 Story = tuple[dict[str, Path], JSON]
 
 
 def export(project: Path, thoughts: list[str]) -> None:
     wanted = {"session": ["--session", SESSION], "log": ["--all"], "thoughts": ["--thought"]}
     wanted["thoughts"] += thoughts
+    wanted["task"] = ["--task", TASK]
     for scope, arguments in wanted.items():
         subprocess.run(
             [sys.executable, "-m", "colibri", "export", *arguments, "-o", scope],
@@ -484,7 +540,9 @@ def node_verdicts(node: Node, told: dict[str, Told]) -> dict[str, JSON]:
 def check(verdict: JSON, name: str, at: int | None) -> None:
     """The lie's codes and no other, at its record and, but for a few lies, at no other."""
     found, codes = verdict["findings"], LIES[name][1]
-    assert {finding["code"] for finding in found} == codes, found
+    seen = {finding["code"] for finding in found}
+    is_cut = verdict["finding_count"] > len(found)  # only the first 100 are listed
+    assert seen == codes or (is_cut and seen < codes), found
     assert verdict["verdict"] == ("cannot tell" if codes <= UNCLEAR else "bad")
     seqs = {finding["seq"] for finding in found}
     assert at in seqs, found
@@ -562,12 +620,12 @@ def test_a_chain_written_anew_without_a_lie_is_good(
 
 def test_the_story_holds_all_that_the_lies_are_about(story: Story) -> None:
     """Gaps, headers without a payload, and a proof whose steps can be swapped."""
-    session, thoughts = (json.loads(story[0][scope].read_bytes()) for scope in SCOPES[::2])
+    session, thoughts = (json.loads(story[0][scope].read_bytes()) for scope in SCOPES[:3:2])
     assert len(session["payloads"]) < len(session["headers"]) < session["head"]["seq"]
     assert [len(proof["path"]) for proof in thoughts["proofs"]] == [4, 3]
 
 
 def test_every_code_that_a_bundle_can_show_is_shown(python: ModuleType) -> None:
     told = {code for _, codes in LIES.values() for code in codes}
-    assert told | {"unreadable", "too-large", "too-complex"} == set(python.LINE_OF)
+    assert told | {"unreadable", "too-large", "too-complex"} == set(python.CODES)
     assert len(LIES) >= 100

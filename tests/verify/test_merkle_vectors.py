@@ -37,7 +37,7 @@ PATH_5_OF_8 = (
     "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
 )
 MOST = 128
-MUTANTS = 20_000
+MUTANTS = 2_000  # and 100,000 in scripts/torture verifiers
 
 Proof = tuple[str, int, int, list[str]]  # leaf, index, size, path
 
@@ -89,7 +89,7 @@ def python_root(python: ModuleType, proof: Proof) -> str | None:
 
 
 def test_the_published_roots_come_out(python: ModuleType) -> None:
-    assert [python.leaf_hash(bytes.fromhex(text)) for text in INPUTS] == EXAMPLE
+    assert [python.sha256(b"\0", bytes.fromhex(text)) for text in INPUTS] == EXAMPLE
     for size, root in enumerate(ROOTS, 1):
         assert python.tree_root(EXAMPLE[:size]).hex() == root
 
@@ -188,7 +188,7 @@ def flip(text: str, chance: random.Random) -> str:
     return data.hex()
 
 
-def test_of_20000_mutated_proofs_neither_verifier_nor_the_server_accepts_one_and_all_agree(
+def test_of_mutated_proofs_neither_verifier_nor_the_server_accepts_one_and_all_agree(
     python: ModuleType, node: Node, honest: list[tuple[Proof, str]]
 ) -> None:
     chance = random.Random(6962)

@@ -3,54 +3,133 @@
 Words about what went wrong go to stderr, as `colibri: error: …` and perhaps `colibri: hint: …`.
 """
 
-import argparse
+import io
 import os
 import sys
+import textwrap
 
 from colibri import VERSION
-from colibri.cli import export, serve
+from colibri.cli import (
+    backup,
+    demo,
+    doctor,
+    erase,
+    export,
+    help,
+    log,
+    lookup,
+    report,
+    restore,
+    serve,
+    setup,
+    status,
+    tasks,
+    terminal,
+    trail,
+    verify,
+)
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
-COMMANDS = {"serve": serve, "export": export}
+COMMANDS = {
+    "serve": serve,
+    "demo": demo,
+    "setup": setup,
+    "doctor": doctor,
+    "status": status,
+    "tasks": tasks,
+    "trail": trail,
+    "log": log,
+    "report": report,
+    "verify": verify,
+    "export": export,
+    "backup": backup,
+    "restore": restore,
+    "erase": erase,
+}
+
+# How the overview groups them; one that is in no group goes into the last.
+GROUPS = {
+    "begin here": ("demo", "setup", "doctor", "serve"),
+    "see what your agents did": ("status", "tasks", "trail", "log", "report"),
+    "prove it to others": ("verify", "export"),
+    "look after the ledger": ("backup", "restore", "erase"),
+}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
 hash-chained ledger, in one SQLite file. An MCP client starts it; there is nothing to log in to.
 """
 
+EPILOG = """\
+colibri COMMAND --help explains a command, with examples.
+"""
+
 
 def main(arguments: list[str]) -> int:
     """Run a command; the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if "run" not in options:
-        parser.print_help()
+    _print_anywhere()
+    name, *rest = arguments or ["--help"]
+    if name in ("-h", "--help", "--version"):
+        print(f"colibri {VERSION}" if name == "--version" else overview(help.width()).rstrip())
         return 0
+    if name not in COMMANDS:
+        near = lookup.question(lookup.nearest(name, list(COMMANDS)))
+        return _say(f"there is no command {name}", near or "colibri --help lists them", 2)
+    options = parser_of(name).parse_args(rest)
     try:
-        code: int = options.run(options)
+        code: int = COMMANDS[name].run(options)
+        sys.stdout.flush()  # here, where a closed pipe can be explained
     except (ConfigError, ResourceError, Refused, OSError) as problem:
         return _explain(problem)
-    except KeyboardInterrupt:
-        return _say("interrupted", "", 130)
+    except KeyboardInterrupt as stop:
+        return _say(" ".join(["interrupted", *map(str, stop.args)]), "", 130)
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="colibri", description=DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"colibri {VERSION}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, module in COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            epilog=module.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        module.configure(command)
-        command.set_defaults(run=module.run)
+def parser_of(name: str) -> help.Parser:
+    """The parser of a command."""
+    module = COMMANDS[name]
+    parser = help.Parser(
+        prog=f"colibri {name}", description=module.DESCRIPTION, epilog=module.EPILOG
+    )
+    module.configure(parser)
     return parser
+
+
+def overview(width: int) -> str:
+    """What commands there are, by what they are for."""
+    parts = ["usage: colibri COMMAND [options]\n", help.flow(DESCRIPTION, width)]
+    parts += [_group(title, names, width) for title, names in groups().items()]
+    return "\n".join((*parts, help.flow(EPILOG, width)))
+
+
+def groups() -> dict[str, list[str]]:
+    """The commands in the order of the overview."""
+    known = [name for names in GROUPS.values() for name in names]
+    all_groups = {**GROUPS, "more": tuple(name for name in COMMANDS if name not in known)}
+    found = {
+        title: [name for name in names if name in COMMANDS] for title, names in all_groups.items()
+    }
+    return {title: names for title, names in found.items() if names}
+
+
+def _group(title: str, names: list[str], width: int) -> str:
+    lines = [f"{title}:"]
+    for name in names:
+        start = f"  {name:<9}"
+        lines += textwrap.wrap(
+            COMMANDS[name].HELP, width, initial_indent=start, subsequent_indent=" " * len(start)
+        )
+    return "\n".join((*lines, ""))
+
+
+def _print_anywhere() -> None:
+    """Print also where nobody listens, and as escapes what a terminal has no characters for."""
+    if sys.stdout is None:  # it was closed when we started
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _explain(problem: Exception) -> int:
@@ -60,7 +139,7 @@ def _explain(problem: Exception) -> int:
     if isinstance(problem, ResourceError):
         return _say(problem.message, problem.hint, os.EX_TEMPFAIL)
     if isinstance(problem, Refused):
-        return _say(problem.message, "", 1)
+        return _say(problem.message, str(problem.fields.get("hint", "")), 1)
     if isinstance(problem, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains at its end
         return 1
@@ -68,7 +147,5 @@ def _explain(problem: Exception) -> int:
 
 
 def _say(error: str, hint: str, code: int) -> int:
-    print(f"colibri: error: {error}", file=sys.stderr)
-    if hint:
-        print(f"colibri: hint: {hint}", file=sys.stderr)
+    terminal.complain(error, hint)
     return code

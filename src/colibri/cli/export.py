@@ -18,7 +18,7 @@ from colibri.store.bundle import Contents
 HELP = "write evidence into a file that anyone can verify"
 
 DESCRIPTION = """\
-Write an evidence bundle: the whole log, a session, or single thoughts with their proofs.
+Write an evidence bundle: the whole log, a session, a task, or single thoughts with their proofs.
 
 Whoever receives the file checks it with colibri_verify.py, which needs nothing but Python, or in a
 browser. Give them the root of the seal or the head of the log by another way, so that they can tell
@@ -28,11 +28,13 @@ that the bundle is not a log written anew.
 EPILOG = """\
 examples:
   colibri export --session S-0123456789ab -o session.colibri.json
+  colibri export --task T-0001 -o task.colibri.json
   colibri export --all -o log.colibri.json
   colibri export --thought R-17 R-20 -o two.colibri.json
 
 The database is only read; servers may go on writing meanwhile.
-Exit codes: 0 written, 1 there is no such session or thought, 73 configuration, 75 resource.
+
+Exit codes: 0 written, 1 no such session, task or thought, 73 configuration, 75 resource.
 """
 
 
@@ -41,6 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="the whole log")
     what.add_argument("--session", metavar="ID", help="a session with its tasks and calls")
+    what.add_argument(
+        "--task", metavar="ID", help="a task with what it depends on and the thoughts about it"
+    )
     what.add_argument(
         "--thought", metavar="ID", nargs="+", type=_thought, help="thoughts of a sealed session"
     )
@@ -73,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
 def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
     if options.session is not None:
         return bundle.of_session(reader, options.session)
+    if options.task is not None:
+        return bundle.of_task(reader, options.task)
     if options.thought is not None:
         return bundle.of_thoughts(reader, options.thought)
     return bundle.whole_log(reader)
@@ -106,7 +113,8 @@ def _report(reader: Connection, contents: Contents, options: argparse.Namespace,
         "file": options.output,
         "bytes": size,
         "records": len(contents.headers),
-        "session": contents.scope,
+        "session": (contents.scope or {}).get("session"),
+        "task": (contents.scope or {}).get("task"),
         "head": {"seq": last, "leaf": leaf},
     }
     # With the bundle itself on stdout, words about it go to stderr.

@@ -20,11 +20,17 @@ def option(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
     """The database in one read transaction; servers may go on writing meanwhile."""
+    with opened(options) as (config, reader), reader:  # what is read belongs together
+        yield config, reader
+
+
+@contextmanager
+def opened(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
+    """The database without a transaction: for who reads page by page, or waits for more."""
     config = load(options.project)
     reader = db.open_reader(config.db_path)
     try:
-        with reader:  # one transaction: what is read belongs together
-            yield config, reader
+        yield config, reader
     except (apsw.Error, UnicodeDecodeError) as problem:
         hint = "colibri verify says what is damaged; a copy may be in a backup"
         raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem

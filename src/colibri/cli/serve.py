@@ -12,10 +12,16 @@ Serve MCP on stdin and stdout until the client closes the connection.
 
 The ledger is data/colibri.db in the project directory: --project, else CLAUDE_PROJECT_DIR, else the
 working directory. Messages go to stderr.
+
 Exit codes: 0 done, 1 fault, 73 configuration, 75 resource.
 """
 
 EPILOG = """\
+examples:
+  colibri serve                          what an MCP client starts
+  colibri serve --project ~/site
+  COLIBRI_MODE=READONLY colibri serve    changes nothing
+
 environment:
   COLIBRI_MODE                FULL (default), READONLY, TEST or MINIMAL
   COLIBRI_DB_PATH             the database file (data/colibri.db)

@@ -4,22 +4,29 @@ RULES OF OUTPUT
     stdout      what was asked for; stderr: errors, hints, progress
     --json      one JSON value (commands that follow print one a line), ASCII only
     terminal    tables and colours by rich; NO_COLOR and the width of the window are honoured
-    pipe        no colour, nothing cut off, columns two blanks apart
-    stored text goes through safe() before it is printed, whoever wrote it
+    pipe        no colour, nothing cut off or wrapped, columns two blanks apart
+    stored text goes through safe() before it is printed, whoever wrote it; lines of its own stand
+                under an indent, so that none can pass for one of ours
 """
 
 import argparse
 import json
+import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from colibri.core.visible import visible as safe
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
-# Categories that can move the cursor, change what is read, or not be seen at all.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+Span = str | tuple[str, str]  # text, or text and its style
+
+NARROW = 60  # windows with fewer columns have no room for wide indents
+LABEL = 12  # how wide the names of facts are
 
 STYLES = {
     "INIT": "dim",
@@ -30,11 +37,20 @@ STYLES = {
     "VERIFY": "magenta",
     "DONE": "green",
     "CANCELLED": "dim strike",
+    "plan": "bold blue",
+    "analysis": "bold cyan",
+    "decision": "bold yellow",
+    "reflection": "bold magenta",
     "good": "bold green",
     "bad": "bold red",
     "refused": "red",
     "dim": "dim",
     "bold": "bold",
+    "ok": "green",
+    "warning": "yellow",
+    "problem": "bold red",
+    "added": "green",
+    "removed": "red",
 }
 
 
@@ -43,22 +59,16 @@ def json_option(parser: argparse.ArgumentParser, what: str = "print JSON for mac
     parser.add_argument("--json", action="store_true", help=what)
 
 
-def safe(text: str, *, lines: bool = False) -> str:
-    """The text with everything invisible or dangerous written as \\x1b or \\u202e.
-
-    With `lines`, line breaks and tabs stay.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character if (lines and character in "\n\t") else _visible(character) for character in text
-    )
+def limit_option(parser: argparse.ArgumentParser, what: str, default: int) -> None:
+    """--limit, the same everywhere."""
+    text = f"{what}; 0: all (default: {default or 'all'})"
+    parser.add_argument("--limit", metavar="N", type=_count, default=default, help=text)
 
 
-def _visible(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN:
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+def _count(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,15}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def is_terminal() -> bool:
@@ -66,6 +76,7 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+@cache
 def console(*, errors: bool = False) -> "Console":
     """Rich, told to take text as it is: no markup, no emoji codes, no guessed highlights."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that a pipe or --json need not wait
@@ -78,22 +89,110 @@ def emit(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=True), flush=True)
 
 
+def complain(error: str, hint: str = "") -> None:
+    """What went wrong and what to do, on stderr."""
+    print(f"colibri: error: {safe(error)}", file=sys.stderr)
+    if hint:
+        print(f"colibri: hint: {safe(hint)}", file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Words about the answer, on stderr."""
+    print(f"colibri: {safe(text)}", file=sys.stderr)
+
+
 def say(text: str = "", style: str = "", *, lines: bool = False) -> None:
     """A line, in a style of STYLES on a terminal."""
     clean = safe(text, lines=lines)
     if not is_terminal() or not style:
         print(clean)
         return
-    console().print(clean, style=STYLES[style])
+    console().print(clean, style=STYLES[style], soft_wrap=True)
+
+
+def line(*spans: Span, hang: int = 0, whole: bool = False) -> None:
+    """A line made of pieces; on a terminal what does not fit goes under its column `hang`.
+
+    With `whole` the terminal itself breaks it, so that it can be copied in one piece.
+    """
+    pieces = [(span, "") if isinstance(span, str) else span for span in spans]
+    if not is_terminal():
+        print("".join(safe(text) for text, _ in pieces).rstrip())
+        return
+    from rich.text import Text  # noqa: PLC0415 - see console()
+
+    shown = Text()
+    for text, style in pieces:
+        shown.append(safe(text), style=STYLES.get(style, ""))
+    shown.rstrip()
+    width = console().width
+    rows = shown.wrap(console(), width, overflow="fold")
+    if whole or len(rows) == 1:
+        console().print(shown, soft_wrap=True)
+        return
+    begun = len(rows[0])
+    rest = shown[begun + len(shown.plain[begun:]) - len(shown.plain[begun:].lstrip()) :]
+    _print_under(0, rows[:1])
+    _print_under(hang, rest.wrap(console(), max(width - hang, 10), overflow="fold"))
+
+
+def paragraph(text: str, *, indent: int) -> None:
+    """Stored text with its own lines, all of them under an indent."""
+    clean = safe(text, lines=True)
+    if not is_terminal():
+        print("\n".join(" " * indent + row for row in clean.split("\n")))
+        return
+    from rich.text import Text  # noqa: PLC0415 - see console()
+
+    width = max(console().width - indent, 10)
+    _print_under(indent, Text(clean).wrap(console(), width, overflow="fold"))
+
+
+def _print_under(indent: int, rows: "Iterable[Text]") -> None:
+    from rich.text import Text  # noqa: PLC0415 - see console()
+
+    shown = []
+    for row in rows:
+        row.rstrip()
+        shown.append(Text(" " * indent).append_text(row))
+    console().print(Text("\n").join(shown), soft_wrap=True)
+
+
+def field(label: str, *spans: Span, whole: bool = False) -> None:
+    """A fact and its name."""
+    line((f"{label:<{LABEL}}", "dim"), *spans, hang=LABEL, whole=whole)
+
+
+def hang(wide: int) -> int:
+    """Where lines go on: under a column, but in a narrow window near its edge."""
+    return 2 if is_terminal() and console().width < NARROW else wide
+
+
+def heading(text: str) -> None:
+    """A line of its own above what belongs together."""
+    print()
+    say(text, "bold")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, style_of: str = "") -> None:
     """Rows under headings; the column named `style_of` is coloured by its value."""
     cells = [[safe(cell) for cell in row] for row in rows]
-    if is_terminal():
-        _rich_table(headings, cells, style_of)
-    else:
+    if not is_terminal():
         _plain_table(headings, cells)
+    elif console().width < NARROW:
+        _narrow_table(headings, cells, style_of)
+    else:
+        _rich_table(headings, cells, style_of)
+
+
+def _narrow_table(headings: Sequence[str], cells: list[list[str]], style_of: str) -> None:
+    """Without headings and columns: each row is a line that goes on under itself."""
+    for row in cells:
+        styles = (
+            cell if heading == style_of else "" for heading, cell in zip(headings, row, strict=True)
+        )
+        spans = [(f"{cell}  ", style) for cell, style in zip(row, styles, strict=True) if cell]
+        line(*spans, hang=2)
 
 
 def _rich_table(headings: Sequence[str], cells: list[list[str]], style_of: str) -> None:

@@ -17,8 +17,6 @@ from colibri.core.report import MAX_BREAKS, NO_HEAD, Break, Damage, OpenCall, Re
 from colibri.core.rows import Row, Stated, are_intact, parse_header
 from colibri.core.rules import Finding, Rules
 
-__all__ = ["MAX_BREAKS", "NO_HEAD", "Break", "Checker", "Damage", "OpenCall", "Report", "Row"]
-
 # So many rows are proven at once: fewer are slower, more are not faster. Of the largest payloads
 # that the tools take these are some 20 MB.
 STRETCH = 256

@@ -6,7 +6,8 @@ ColibriError          what all of these are; `.message` is fit to be shown
 ├── Invalid           the arguments do not fit: `.issues`, each with path, problem and allowed
 ├── Refused           a rule of the domain said no: `.code` is stable, `.fields` carry its facts
 ├── Unavailable       the store cannot serve the call now; a later one may succeed
-└── Damaged           the database is not the one that was opened, or contradicts itself
+├── Damaged           the database is not the one that was opened, or contradicts itself
+└── Malformed         a file that somebody else wrote is not in its format
 
 Exceptions inside, values on the wire: `server/envelope.py` converts them, nothing else does.
 """
@@ -55,4 +56,8 @@ class Unavailable(ColibriError):
 
 
 class Damaged(ColibriError):
+    pass
+
+
+class Malformed(ColibriError):
     pass

@@ -56,16 +56,22 @@ class Replay:
         self.blind = blind
         self.lost: set[str] = set()  # the tasks that are not judged any further
         self._waited_for: set[str] = set()  # what somebody depended on at some time
+        self._found: list[Finding] = []
 
-    def feed(self, record: Record, payload: Mapping[str, Any]) -> list[Finding]:
-        """Take a record; what breaks the rules is told, and taken all the same."""
-        found: list[Finding] = []
+    def feed(self, record: Record, payload: Mapping[str, Any] | None) -> list[Finding]:
+        """Take a record, without its payload if that is erased.
+
+        What breaks the rules is told, and taken all the same.
+        """
+        self._found = []
         if self._is_judged(record.task):
             if record.kind == "thought":
                 self.witness(record.task)
+            elif payload is None:
+                self._erase(record)
             elif record.kind in ("task", "task.text"):
-                self._follow(record, payload, found)
-        return found
+                self._follow(record, payload)
+        return self._found
 
     def step(self, at: str, call: str, task_id: str | None, body: bytes) -> bool:
         """Take a step to the next state whose payload says just that; whether it does.
@@ -92,11 +98,6 @@ class Replay:
         task.call = call
         return True
 
-    def witness(self, task: str | None) -> None:
-        """A thought about a task, whatever it says."""
-        if task in self.tasks:
-            self.tasks[task].evidence = True
-
     def lose(self, record: Record) -> None:
         """The payload of a record is not the one that was written, or is gone against the rules."""
         if record.kind == "thought":
@@ -107,70 +108,73 @@ class Replay:
             else:
                 self.lost.add(record.task)
 
-    def erase(self, record: Record) -> list[Finding]:
-        """The payload was erased by rule; of a text it is not known which fields it had set."""
-        found: list[Finding] = []
-        if record.kind == "thought":
-            self.witness(record.task)
-        elif record.kind == "task.text" and record.task in self.tasks:
-            if not self._is_judged(record.task):
-                return found
-            task = self.tasks[record.task]
-            now: int = task.values["version"]
-            if not self._shares(task, record, now):
-                self._check_open(task, found)
-                self._step(task, record, now + 1)
-            task.text_at = task.values["version"]
-            task.values["title"] = task.values["description"] = ERASED
-        return found
+    def _erase(self, record: Record) -> None:
+        """Of a text that was erased it is not known which fields it had set."""
+        task = self.tasks.get(record.task or "")
+        if task is None or record.kind != "task.text":
+            return
+        now: int = task.values["version"]
+        if not self._shares(task, record, now):
+            self._check_open(task)
+            self._step(task, record, now + 1)
+        task.text_at = task.values["version"]
+        task.values["title"] = task.values["description"] = ERASED
+
+    def _tell(self, what: What, detail: str) -> None:
+        self._found.append((what, detail))
 
     def _is_judged(self, task: str | None) -> bool:
         return not self.blind and task not in self.lost
 
-    def _follow(self, record: Record, payload: Mapping[str, Any], found: list[Finding]) -> None:
+    def witness(self, task: str | None) -> None:
+        """There is a thought about it."""
+        if task in self.tasks:
+            self.tasks[task].evidence = True
+
+    def _follow(self, record: Record, payload: Mapping[str, Any]) -> None:
         try:
             if payload["task_id"] != record.task:
-                found.append(("bad task record", f"its header names {record.task}"))
+                self._tell("bad task record", f"its header names {record.task}")
             if payload["task_id"] not in self.tasks:
-                self._create(record, payload, found)
+                self._create(record, payload)
             else:
-                self._change(record, payload, found)
+                self._change(record, payload)
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             self.lose(record)
-            found.append(("bad task record", f"it cannot be read: {problem!r}"))
+            self._tell("bad task record", f"it cannot be read: {problem!r}")
 
-    def _create(self, record: Record, payload: Mapping[str, Any], found: list[Finding]) -> None:
+    def _create(self, record: Record, payload: Mapping[str, Any]) -> None:
         id, made = payload["task_id"], payload["set"]
         task = self.tasks[id] = Replayed(id, record.seq, record.at, record.call)
         first = record.kind == "task" and made.keys() == set(FIELDS)
         if not first or (payload["version"], payload["attempt"]) != (1, 1):
-            found.append(("bad task record", f"{id}: its first record does not create it"))
+            self._tell("bad task record", f"{id}: its first record does not create it")
         if made.get("status") != [None, Status.INIT]:
-            found.append(("illegal move", f"{id}: it was not created in INIT"))
-        self._set(task, record.kind, made, found, new=True)
-        self._check_dependencies(task, found)
+            self._tell("illegal move", f"{id}: it was not created in INIT")
+        self._set(task, record.kind, made, new=True)
+        self._check_dependencies(task)
 
-    def _change(self, record: Record, payload: Mapping[str, Any], found: list[Finding]) -> None:
+    def _change(self, record: Record, payload: Mapping[str, Any]) -> None:
         task = self.tasks[payload["task_id"]]
         values, made = task.values, payload["set"]
-        old, version = Status(values["status"]), payload["version"]
+        old, version = values["status"], payload["version"]
         shared = self._shares(task, record, version)
         if not shared:
-            self._check_open(task, found)
-            self._check_version(task, version, found)
-        self._set(task, record.kind, made, found, new=shared and version == 1)
+            self._check_open(task)
+            self._check_version(task, version)
+        self._set(task, record.kind, made, new=shared and version == 1)
         self._step(task, record, version)
         if record.kind == "task.text":
             task.text_at = version
         else:
             new = Status(values["status"])
-            self._check_move(task, old, new, payload["attempt"], found)
+            self._check_move(task, old, new, payload["attempt"])
             if is_retry(old, new):
                 task.evidence = False
                 values["attempt_seq"] = record.seq
             values["attempt"] = payload["attempt"]
             if "depends_on" in made:
-                self._check_dependencies(task, found)
+                self._check_dependencies(task)
 
     def _shares(self, task: Replayed, record: Record, version: int) -> bool:
         """Whether a record adds the text to a version that its own call has just made."""
@@ -182,53 +186,43 @@ class Replay:
         task.values["version"] = version
         task.values["updated_at"] = record.at
 
-    def _check_open(self, task: Replayed, found: list[Finding]) -> None:
+    def _check_open(self, task: Replayed) -> None:
         id, status = task.values["task_id"], task.values["status"]
         if status in TERMINAL:
-            detail = f"{id}: it was changed after it had ended in {status}"
-            found.append(("illegal move", detail))
+            self._tell("illegal move", f"{id}: it was changed after it had ended in {status}")
 
-    def _check_version(self, task: Replayed, version: int, found: list[Finding]) -> None:
-        now = task.values["version"]
+    def _check_version(self, task: Replayed, version: int) -> None:
+        id, now = task.values["task_id"], task.values["version"]
         if version != now + 1:
-            detail = f"{task.values['task_id']}: version {version} follows {now}"
-            found.append(("bad task record", detail))
+            self._tell("bad task record", f"{id}: version {version} follows {now}")
 
-    def _set(
-        self, task: Replayed, kind: str, made: Mapping[str, Any], found: list[Finding], *, new: bool
-    ) -> None:
+    def _set(self, task: Replayed, kind: str, made: Mapping[str, Any], *, new: bool) -> None:
+        id = task.values["task_id"]
         if not made:
-            found.append(("bad task record", f"{task.values['task_id']}: it changes nothing"))
+            self._tell("bad task record", f"{id}: it changes nothing")
         for name, (old, value) in made.items():
             if name not in (FIELDS if kind == "task" else TEXT_FIELDS):
                 raise KeyError(name)
             before = task.values[name]
             if before != ERASED and (old != before or (value == before and not new)):
-                detail = f"{task.values['task_id']}: {name} was not what it says"
-                found.append(("bad task record", detail))
+                self._tell("bad task record", f"{id}: {name} was not what it says")
             task.values[name] = value
 
-    def _check_move(
-        self, task: Replayed, old: Status, new: Status, attempt: int, found: list[Finding]
-    ) -> None:
+    def _check_move(self, task: Replayed, old: Status, new: Status, attempt: int) -> None:
         id, values = task.values["task_id"], task.values
         if new != old and new not in TRANSITIONS[old]:
-            found.append(("illegal move", f"{id}: {old} to {new}"))
+            self._tell("illegal move", f"{id}: {old} to {new}")
         if attempt != values["attempt"] + is_retry(old, new):
-            detail = f"{id}: attempt {attempt} follows {values['attempt']}"
-            found.append(("bad task record", detail))
+            self._tell("bad task record", f"{id}: attempt {attempt} follows {values['attempt']}")
         if new == Status.DONE and old != new and not task.evidence:
-            detail = f"{id}: DONE without a thought in attempt {attempt}"
-            found.append(("missing evidence", detail))
+            self._tell("missing evidence", f"{id}: DONE without a thought in attempt {attempt}")
         if new in NEEDS_DEPENDENCIES and (open := self.open_dependencies(task)):
-            detail = f"{id}: in {new} while {', '.join(open)} had not ended"
-            found.append(("blocked move", detail))
+            self._tell("blocked move", f"{id}: in {new} while {', '.join(open)} had not ended")
 
-    def _check_dependencies(self, task: Replayed, found: list[Finding]) -> None:
+    def _check_dependencies(self, task: Replayed) -> None:
         id, wanted = task.values["task_id"], task.values["depends_on"] or ()
         if unknown := [o for o in wanted if o not in self.tasks and o not in self.lost]:
-            detail = f"{id}: it depends on {unknown[0]}, which does not exist"
-            found.append(("bad task record", detail))
+            self._tell("bad task record", f"{id}: it depends on {unknown[0]}, which does not exist")
         self._waited_for.update(wanted)
         if id not in self._waited_for:
             return  # no way leads back to it, and to look for one takes long in a long chain
@@ -239,7 +233,7 @@ class Replay:
                 seen |= ahead
                 queue.extend(ahead)
         if id in seen:
-            found.append(("bad task record", f"{id}: its dependencies lead back to itself"))
+            self._tell("bad task record", f"{id}: its dependencies lead back to itself")
 
     def open_dependencies(self, task: Replayed) -> list[str]:
         """The dependencies of a task that have not ended, as far as that is known."""

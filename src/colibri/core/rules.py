@@ -25,8 +25,7 @@ class Rules:
         """Take a record, without its payload if that is erased."""
         found: list[Finding] = []
         if record.task is not None or record.kind in ("task", "task.text"):
-            erased = payload is None
-            found += self.tasks.erase(record) if erased else self.tasks.feed(record, payload or {})
+            found += self.tasks.feed(record, payload)
         if record.kind in trail.KINDS:
             found += self.sessions.feed(record, payload)
         return found

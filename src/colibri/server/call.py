@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     import apsw
 
+    from colibri.config import Config
     from colibri.core.ledger import Entry
     from colibri.server.ids import Ids
     from colibri.server.wire import Request
@@ -79,13 +80,13 @@ def _not_loaded(work: "Work", args: object) -> object:
 class Call:
     """One tools/call.
 
-    `plain` are its validated arguments as plain values, `refusal` is why its handler does not run,
-    `entry` is its enter record.
+    `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
+    `refusal` is why its handler does not run, `entry` is its enter record.
     """
 
     __slots__ = (
         "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "made", "name",
-        "plain", "raw", "refusal", "request", "sink_entered", "taken", "tool", "weight",
+        "plain", "raw", "redacted", "refusal", "request", "sink_entered", "taken", "tool", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -99,6 +100,7 @@ class Call:
         self.id = ""
         self.args: object = None
         self.plain: dict[str, object] | None = None
+        self.redacted: list[dict[str, str]] = []
         self.made: dict[str, str] = {}
         self.refusal: Exception | None = None
         self.entry: Entry | None = None
@@ -124,13 +126,14 @@ class Call:
 class Work:
     """What a handler is given beside its arguments."""
 
-    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "now")
+    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "config", "now")
 
     def __init__(
         self,
         call: Call,
         now: str,
         ids: "Ids",
+        config: "Config",
         *,
         db: "apsw.Connection | None" = None,
         chain: "Chain | None" = None,
@@ -138,6 +141,7 @@ class Work:
     ) -> None:
         self.call = call
         self.now = now
+        self.config = config
         self._ids = ids
         self._chain = chain
         self._db = db

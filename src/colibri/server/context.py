@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # the main thread for the interpreter, so it begins after these two, or when a call needs it.
 OPENING_ANSWERS = 2
 MAX_UNKNOWN_NAME = 128
+MAX_SCRUBBED_NAME = 4096  # a secret that is cut off might not be known any more
 _LANE_CAPABILITY: "dict[Lane, Capability]" = {
     "probe": Capability.PROBE,
     "read": Capability.BROWSE,
@@ -180,8 +181,7 @@ class ColibriServerContext:
         tool = self.tools.get(name)
         if tool is not None and tool.capability not in MODE_GRANTS[self.mode]:
             tool = None
-        # The ledger needs no more of a name that is no tool's: it has the request line's hash.
-        call = Call(request, name if tool else name[:MAX_UNKNOWN_NAME], arguments, tool)
+        call = Call(request, name if tool else _unknown_name(name), arguments, tool)
         request.work = call
         if self.stop_reason is not None:
             self.pipeline.turn_away(call, envelope.SHUTTING_DOWN, "the server is shutting down")
@@ -250,6 +250,7 @@ class ColibriServerContext:
         """Say something on stderr, if the level is wanted."""
         if log.LEVELS.index(level) > log.LEVELS.index(self.limits.log_level):
             return
+        text = log.shorten(text)
         if self.logger is not None:
             self.logger(text)
         else:
@@ -312,6 +313,13 @@ def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
         config=config,
         install_handlers=install_handlers,
     )
+
+
+def _unknown_name(name: str) -> str:
+    """What is kept of a name that is no tool's: the ledger has the request line's hash."""
+    from colibri.core import redaction  # only this mistake pays for it
+
+    return redaction.scrub(name[:MAX_SCRUBBED_NAME])[:MAX_UNKNOWN_NAME]
 
 
 def _set_event() -> threading.Event:

@@ -12,6 +12,7 @@ import json
 
 from colibri.core import canonical
 from colibri.core.errors import Invalid, Refused
+from colibri.server import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ def invalid(problem: Invalid) -> Outcome:
 def failure(
     code: str, message: str, error: BaseException, details: dict[str, object] | None = None
 ) -> Outcome:
-    """Pattern A for everything else."""
-    return Outcome("error", code, _failure(code, message, details), error=error)
+    """Pattern A for everything else; the message may be that of somebody else's exception."""
+    return Outcome("error", code, _failure(code, log.scrub(message), details), error=error)
 
 
 def _failure(code: str, message: str, details: "dict[str, object] | None") -> bytes:

@@ -182,10 +182,19 @@ class Checks:
         self._seen: int | None = None
         self._turn = 0
 
+    def look_at_skills(self) -> None:
+        """Count those that skill_list would list, which only reading them tells."""
+        from colibri.store import skills  # the health thread runs after the tools are loaded
+
+        settings = self._ctx.limits
+        listing = skills.read(settings.skills_root, settings.project, database=settings.db_path)
+        self._ctx.health.skill_count = len(listing.skills)
+
     def check(self) -> None:
         """Look at everything once; then at the lanes, which may take longer."""
         found: dict[str, str] = {"watchers": "0"}
         try:
+            self.look_at_skills()
             over = self._look_at_load(found)
             if self._db is not None:
                 self._look_at_store(self._db, found)
@@ -246,7 +255,7 @@ class Checks:
 
     def _look_at_store(self, db: "apsw.Connection", found: dict[str, str]) -> None:
         from colibri.store import db as store  # the health thread runs after the database is open
-        from colibri.store import ledger
+        from colibri.store import ledger, place
 
         head = ledger.head(db)
         if head is not None:
@@ -267,6 +276,7 @@ class Checks:
             self._damage(found, "quick_check", f"{table}: {problems[0]}")
         else:
             found["quick_check"] = "ok"
+        found["permissions"] = place.exposure(db.filename) or "ok"
 
     def _damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why
@@ -312,6 +322,7 @@ class CheckThread:
 
     def _run(self, db: "apsw.Connection | None") -> None:
         checks = Checks(self._ctx, db, self._stop)
+        checks.look_at_skills()
         while not self._stop.wait(self._ctx.limits.health_interval_ms / 1000):
             checks.check()
         if db is not None:

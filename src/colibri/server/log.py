@@ -2,11 +2,16 @@
 
 A host may keep stderr in a pipe that nobody empties: after 64 KiB a blocking write would stop the
 server. What cannot be written soon is dropped, and the caller counts it.
+
+What others wrote, such as the text of an exception, is scrubbed before it is said: no secret of a
+known shape, and `~` for the home directory.
 """
 
 import os
+import re
 import select
 import threading
+from functools import cache
 
 LEVELS = ("error", "warn", "info", "debug")
 _PATIENCE_MS = 50
@@ -47,4 +52,26 @@ def describe(problem: BaseException) -> str:
     """An exception with its traceback, for stderr only."""
     import traceback  # 5 ms that only a failure pays
 
-    return "".join(traceback.format_exception(problem)).rstrip()
+    return scrub("".join(traceback.format_exception(problem)).rstrip())
+
+
+def scrub(text: str) -> str:
+    """A text of somebody else without secrets and without the way to the home directory."""
+    from colibri.core import redaction  # only what went wrong is scrubbed
+
+    return shorten(redaction.scrub(text))
+
+
+def shorten(text: str) -> str:
+    """A text with `~` for the home directory: whose it is need not be said."""
+    for home in _homes():
+        if home in text:
+            text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", "~", text)
+    return text
+
+
+@cache
+def _homes() -> tuple[str, ...]:
+    """The home directory, by both its names if one of them is a link; none if it is the root."""
+    home = os.path.expanduser("~").rstrip("/")
+    return tuple({home, os.path.realpath(home)}) if home.startswith("/") else ()

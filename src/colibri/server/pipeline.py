@@ -1,7 +1,7 @@
 """The five stages of every tool call, in their canonical order (seed 001 §4):
 
     1 lane      a FIFO queue and one thread: a tool never overlaps itself
-    2 validate  the arguments against the tool's struct
+    2 validate  the arguments against the tool's struct; then secrets in them are replaced
     3 enter     the enter record is committed, then the sink is told
     4 dispatch  the handler runs
     5 exit      its changes and the exit record are committed together, then the sink is told
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import apsw
 
     from colibri.core.ledger import Entry
+    from colibri.server.call import Registered
     from colibri.server.context import ColibriServerContext
     from colibri.server.recorder import Recorder
     from colibri.store.ledger import Chain
@@ -66,7 +67,8 @@ class Pipeline:
         self.prepare(call)  # 1, 2
         if self.has_sink:
             call.id = self._ctx.new_call_id()
-        outcome = self._run(call, Work(call, "", self._ctx.ids))  # 3 (the sink), 4
+        work = Work(call, "", self._ctx.ids, self._ctx.limits)
+        outcome = self._run(call, work)  # 3 (the sink), 4
         self.finish(call, outcome)  # 5 (the sink), and the answer
         self._record_probe(call, outcome)  # 3 and 5 (the ledger)
 
@@ -235,13 +237,14 @@ class Pipeline:
             call.refusal = UnknownTool(self._ctx.unknown_tool(call.name))
         else:
             try:
-                call.args = call.tool.validate(call.raw)
-                call.plain = call.tool.plain(call.args)
+                _validate(call, call.tool)  # 2
+                _redact(call, call.tool)
             except Invalid as problem:
-                call.refusal = problem
+                call.args = call.plain = None
+                call.refusal = _without_secrets(problem)
 
     def _work(self, call: Call, **lane: "Any") -> Work:
-        return Work(call, self._ctx.utc(), self._ctx.ids, **lane)
+        return Work(call, self._ctx.utc(), self._ctx.ids, self._ctx.limits, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """3, the sink's part, and 4."""
@@ -282,6 +285,8 @@ class Pipeline:
             meta: dict[str, object] = {}
             if entry is not None and self.recorder is not None:
                 meta["colibri/receipt"] = self.recorder.receipt(entry)
+            if call.redacted:
+                meta["colibri/redacted"] = call.redacted
             self._ctx.wire.answer(call.request, outcome.members(), meta)
         elif isinstance(call.refusal, UnknownTool):
             self._ctx.wire.fail(call.request, UNKNOWN_TOOL, str(call.refusal))
@@ -334,12 +339,46 @@ class Pipeline:
         try:
             self._sink.exit(event)
         except BaseException as problem:
-            self._ctx.log("error", f"[colibri] audit-exit sink failed: {problem}")
+            self._ctx.log("error", f"[colibri] audit-exit sink failed: {log.scrub(str(problem))}")
 
     def _audit_on_stderr(self, call: Call, outcome: Outcome) -> None:
         if self._ctx.config is not None:
             call.id = call.id or self._ctx.new_call_id()
             audit.write_lines(self._ctx.write_stderr, self._ctx.utc(), call, outcome)
+
+
+def _validate(call: Call, tool: "Registered") -> None:
+    call.args = tool.validate(call.raw)
+    call.plain = tool.plain(call.args)
+
+
+def _redact(call: Call, tool: "Registered") -> None:
+    """Between 2 and 3: replace secrets of known shapes; everything after sees only that.
+
+    What is left has to fit as well: an id cannot be redacted, and a text may grow too long.
+    """
+    if not call.plain:
+        return
+    from colibri.core import redaction  # off the main thread: the probes have no arguments
+
+    call.raw, found = redaction.redact(call.raw)
+    if not found:
+        return
+    call.redacted = [{"path": path, "kind": kind} for path, kind in found]
+    try:
+        _validate(call, tool)
+    except Invalid as problem:
+        why = "holds a secret, and with that replaced "
+        raise Invalid(
+            [{**one, "problem": f"{why}{one['problem']}"} for one in problem.issues]
+        ) from None
+
+
+def _without_secrets(problem: Invalid) -> Invalid:
+    """An issue names keys that nobody knows: one of them may be a secret."""
+    return Invalid(
+        [{name: log.scrub(str(text)) for name, text in one.items()} for one in problem.issues]
+    )
 
 
 def _finish(jobs: list[Job], failure: Exception | None) -> None:

@@ -22,10 +22,10 @@ def main(project: str | None = None) -> int:
         return ctx.run()
     except ConfigError as problem:
         for line in problem.problems:
-            log.write(f"[colibri] fatal: {line}")
+            log.write(log.shorten(f"[colibri] fatal: {line}"))
         return EX_CONFIG
     except ResourceError as problem:
-        log.write(f"[colibri] fatal: {problem.message}")
+        log.write(log.shorten(f"[colibri] fatal: {problem.message}"))
         return EX_RESOURCE
     except BaseException as problem:
         log.write(f"[colibri] fatal: {log.describe(problem)}")

@@ -47,6 +47,8 @@ def open_store(ctx: "ColibriServerContext") -> None:
 def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
     import apsw  # here, off the main thread, and not at all in MINIMAL
 
+    from colibri.store import place
+
     try:
         if ctx.mode == Mode.READONLY:
             _look_at_database(ctx, config)
@@ -64,6 +66,8 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
             ctx.log("error", f"[colibri] hint: {hint}")
         return False
     ctx.health.sqlite_version = apsw.sqlite_lib_version()
+    if exposure := place.exposure(config.db_path):
+        ctx.log("warn", f"[colibri] {exposure}")
     return True
 
 
@@ -148,23 +152,17 @@ def _broken_records(connection: "apsw.Connection") -> list[str]:
 
 
 def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
+    from colibri.store import skills
     from colibri.tools.catalogue import CATALOGUE  # this loads msgspec
 
     for tool in CATALOGUE:
         if tool.name in ctx.tools:
             ctx.tools[tool.name].bind(tool)
-    ctx.health.skill_count = _count_skills(config.skills_root)
+    # The health thread then reads them: that takes PyYAML, for which no call shall wait.
+    ctx.health.skill_count = skills.count_files(config.skills_root, config.project)
     ctx.checks.start(open_reader(ctx))
     ctx.phase = "phase2"
     ctx.log("info", f"[Startup] Complete in {ctx.uptime_ms()}ms")
-
-
-def _count_skills(root: str) -> int:
-    try:
-        with os.scandir(root) as entries:
-            return sum(os.path.isfile(os.path.join(entry.path, "SKILL.md")) for entry in entries)
-    except OSError:
-        return 0  # there is no such folder yet
 
 
 def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":

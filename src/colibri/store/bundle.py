@@ -6,17 +6,18 @@ record, so that a large log needs little memory.
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from apsw import Connection
 
+from colibri.core import merkle
 from colibri.core.errors import Refused
 from colibri.store import ledger, proofs, sessions
-from colibri.store.sessions import Session
 
 FORMAT = "colibri-bundle/1"
+MAX_TAIL = 100_000  # headers that only link what comes after a session to it: 60 MB of them
 
 # A damaged payload names nothing; that it is damaged is for the verifier to tell.
 _BODY = "iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), 'null')"
@@ -26,7 +27,7 @@ _BODY = "iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), 'null')"
 class Contents:
     """What goes into a bundle: the seqs of its headers, and those whose payloads are disclosed."""
 
-    scope: str | None
+    scope: dict[str, str] | None  # of what: {"session": ID}, {"task": ID} or the whole log
     headers: Sequence[int]
     payloads: set[int] | None  # None: all of them
     proofs: list[dict[str, Any]] = field(default_factory=list)
@@ -47,32 +48,57 @@ def of_session(db: Connection, id: str) -> Contents:
     assert newest is not None  # the session's own records
     first = session.open_seq
     last = newest.seq if session.seal_seq is None else session.seal_seq + 1
-    own = set(_of_session(db, id, first, last))
-    tasks = _tasks_named(db, id)
-    disclosed = own | set(_of_tasks(db, tasks, last))
-    disclosed |= set(_exits(db, disclosed, tasks, first, last))
-    disclosed |= set(_enters(db, disclosed))
+    tasks = _with_dependencies(db, _tasks_named(db, id), last)
+    disclosed = set(_of_session(db, id, first, last)) | set(_of_tasks(db, tasks, last))
+    disclosed |= set(_calls_about(db, tasks, first, last))
+    calls = _calls(db, disclosed)
+    disclosed |= set(_pairs_within(db, calls, first, last))
+    disclosed |= set(_pairs_naming(db, calls, [id], tasks))
     headers = set(range(first, last + 1)) | disclosed
-    erasures = set(_erasures(db, headers))
-    return Contents(id, sorted(headers | erasures), disclosed | erasures)
+    disclosed |= set(_erasures(db, headers))
+    end = max(disclosed)
+    if end - last <= MAX_TAIL:
+        headers |= set(range(last, end + 1))
+    return Contents({"session": id}, sorted(headers | disclosed), disclosed)
+
+
+def of_task(db: Connection, id: str) -> Contents:
+    """A task and those it depends on, the thoughts about it, and the calls of all these.
+
+    Each thought comes with the opening and the seal of its session, and with its proof where there
+    is a seal. ERR_NOT_FOUND.
+    """
+    if not db.execute("SELECT 1 FROM ledger WHERE task = ? AND kind = 'task'", (id,)).get:
+        raise Refused("ERR_NOT_FOUND", f"there is no task {id}", task_id=id)
+    tasks, thoughts = _with_dependencies(db, {id}), _thoughts_of_task(db, id)
+    wanted = {*thoughts, *_of_tasks(db, tasks), *_calls_about(db, {id})}
+    proven: list[dict[str, Any]] = []
+    for session in set(thoughts.values()):
+        ends = _opening_and_seal(db, session)
+        wanted |= ends.keys()
+        seal = min((seq for seq, kind in ends.items() if kind == "session.seal"), default=None)
+        proven += _proofs(db, session, seal, thoughts)
+    wanted |= set(_pairs_naming(db, _calls(db, wanted), set(thoughts.values()), tasks))
+    wanted |= set(_erasures(db, wanted))
+    proven.sort(key=lambda proof: proof["seq"])
+    return Contents({"task": id}, sorted(wanted), wanted, proven)
 
 
 def of_thoughts(db: Connection, ids: Sequence[str]) -> Contents:
     """Single thoughts of one sealed session, each with its proof; ERR_NOT_FOUND and the like."""
-    seqs = sorted({int(id.removeprefix("R-")) for id in ids})
+    seqs = {int(id.removeprefix("R-")) for id in ids}
     session = proofs.sealed(db, _session_of(db, seqs))
     assert session.seal_seq is not None
-    proven = [_proof(db, session, seq) for seq in seqs]
     wanted = {*seqs, session.seal_seq}
-    wanted |= set(_erasures(db, set(seqs)))
-    return Contents(session.session_id, sorted(wanted), wanted, proven)
+    wanted |= set(_erasures(db, seqs))
+    proven = list(_proofs(db, session.session_id, session.seal_seq, seqs))
+    return Contents({"session": session.session_id}, sorted(wanted), wanted, proven)
 
 
 def write(db: Connection, contents: Contents) -> Iterator[bytes]:
     """The bundle's text, piece by piece; to be taken within one read transaction."""
-    scope = None if contents.scope is None else {"session": contents.scope}
     yield b'{"format":"%b","log":"%b",' % (FORMAT.encode(), ledger.log_id(db).encode())
-    yield b'"scope":%b,"headers":[' % json.dumps(scope).encode()
+    yield b'"scope":%b,"headers":[' % json.dumps(contents.scope).encode()
     last, seals = 0, []
     for n, (seq, header, kind) in enumerate(_headers(db, contents)):
         yield b"%b\n%b" % (b"," if n else b"", _quoted(header))
@@ -107,8 +133,8 @@ def _of_session(db: Connection, id: str, first: int, last: int) -> Iterator[int]
 
 
 def _tasks_named(db: Connection, session: str) -> set[str]:
-    """The tasks of a session's opening and thoughts, and all that these have ever depended on."""
-    found = {
+    """The tasks of a session's opening and thoughts."""
+    return {
         task
         for (task,) in db.execute(
             "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
@@ -116,14 +142,19 @@ def _tasks_named(db: Connection, session: str) -> set[str]:
             (session,),
         )
     }
-    queue = sorted(found)
+
+
+def _with_dependencies(db: Connection, tasks: set[str], last: int | None = None) -> set[str]:
+    """These tasks, and all that they have ever depended on, up to a record."""
+    found, queue = set(tasks), sorted(tasks)
     for task in queue:
         for (other,) in db.execute(
             "SELECT DISTINCT other.value FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq,"
             f" json_each({_BODY}, '$.set.depends_on') AS change,"
             " json_each(change.value) AS other"
-            " WHERE l.task = ? AND l.kind = 'task' AND change.type = 'array'",
-            (task,),
+            " WHERE l.task = ?1 AND l.kind = 'task' AND (?2 IS NULL OR l.seq <= ?2)"
+            " AND change.type = 'array'",
+            (task, last),
         ):
             if other not in found:
                 found.add(other)
@@ -131,54 +162,91 @@ def _tasks_named(db: Connection, session: str) -> set[str]:
     return found
 
 
-def _of_tasks(db: Connection, tasks: Iterable[str], last: int) -> Iterator[int]:
+def _of_tasks(db: Connection, tasks: Iterable[str], last: int | None = None) -> Iterator[int]:
     for task in tasks:
         for (seq,) in db.execute(
-            "SELECT seq FROM ledger WHERE task = ? AND kind IN ('task', 'task.text') AND seq <= ?",
+            "SELECT seq FROM ledger WHERE task = ?1 AND kind IN ('task', 'task.text')"
+            " AND (?2 IS NULL OR seq <= ?2)",
             (task, last),
         ):
             yield seq
 
 
-def _exits(
-    db: Connection, disclosed: set[int], tasks: Iterable[str], first: int, last: int
+def _calls_about(
+    db: Connection, tasks: Iterable[str], first: int = 1, last: int | None = None
 ) -> Iterator[int]:
-    """The exits of the calls that wrote the disclosed records.
+    """How the calls ended that were about these tasks, those that were refused among them.
 
-    One is in the stretch, or names the task that its call changed: there is no index of calls.
+    Calls that name a session belong to its bundle.
     """
-    calls = {call for _, call in _calls(db, disclosed)}
+    for task in tasks:
+        for (seq,) in db.execute(
+            "SELECT seq FROM ledger WHERE task = ?1 AND kind = 'call.exit' AND session IS NULL"
+            " AND seq >= ?2 AND (?3 IS NULL OR seq <= ?3)",
+            (task, first, last),
+        ):
+            yield seq
+
+
+def _thoughts_of_task(db: Connection, task: str) -> dict[int, str]:
+    """Seq and session of each."""
+    rows: Any = db.execute(
+        "SELECT seq, session FROM ledger WHERE task = ? AND kind = 'thought'", (task,)
+    )
+    return dict(rows)
+
+
+def _opening_and_seal(db: Connection, session: str) -> dict[int, str]:
+    """Seq and kind; of more than one of a kind, which would be a forgery, all."""
+    rows: Any = db.execute(
+        "SELECT seq, kind FROM ledger WHERE session = ?"
+        " AND kind IN ('session.open', 'session.seal')",
+        (session,),
+    )
+    return dict(rows)
+
+
+def _calls(db: Connection, seqs: Iterable[int]) -> set[str]:
+    """The calls that wrote these records."""
+    found = set()
+    for seq in seqs:
+        found.add(db.execute("SELECT call FROM ledger WHERE seq = ?", (seq,)).get)
+    return found
+
+
+def _pairs_naming(
+    db: Connection, calls: set[str], sessions: Iterable[str], tasks: Iterable[str]
+) -> Iterator[int]:
+    """The exits of these calls, and the enters that they close.
+
+    There is no index of calls; but an exit names what its call has changed.
+    """
+    for query, names in ((_EXITS_OF_SESSION, sessions), (_EXITS_OF_TASK, tasks)):
+        for name in names:
+            for seq, call, enter in db.execute(query, (name,)):
+                if call in calls:
+                    yield seq
+                    if isinstance(enter, int):
+                        yield enter
+
+
+def _pairs_within(db: Connection, calls: set[str], first: int, last: int) -> Iterator[int]:
+    """The enters and exits of these calls within a stretch, whatever they name."""
     for seq, call in db.execute(
-        "SELECT seq, call FROM ledger WHERE seq BETWEEN ? AND ? AND kind = 'call.exit'",
+        "SELECT seq, call FROM ledger WHERE seq BETWEEN ? AND ?"
+        " AND kind IN ('call.enter', 'call.exit')",
         (first, last),
     ):
         if call in calls:
             yield seq
-    for task in tasks:
-        for seq, call in db.execute(
-            "SELECT seq, call FROM ledger WHERE task = ? AND kind = 'call.exit' AND seq < ?",
-            (task, first),
-        ):
-            if call in calls:
-                yield seq
 
 
-def _calls(db: Connection, seqs: Iterable[int]) -> Iterator[tuple[int, str]]:
-    for seq in seqs:
-        call: Any = db.execute("SELECT call FROM ledger WHERE seq = ?", (seq,)).get
-        yield seq, call
-
-
-def _enters(db: Connection, disclosed: Iterable[int]) -> Iterator[int]:
-    """The enters that the disclosed exits close."""
-    for seq in disclosed:
-        enter: Any = db.execute(
-            f"SELECT {_BODY} ->> '$.enter' FROM ledger AS l JOIN payloads AS p"
-            " ON p.seq = l.seq WHERE l.seq = ? AND l.kind = 'call.exit'",
-            (seq,),
-        ).get
-        if isinstance(enter, int):
-            yield enter
+_EXITS = (
+    f"SELECT l.seq, l.call, {_BODY} ->> '$.enter' FROM ledger AS l"
+    " LEFT JOIN payloads AS p ON p.seq = l.seq WHERE l.kind = 'call.exit'"
+)
+_EXITS_OF_SESSION = f"{_EXITS} AND l.session = ?"
+_EXITS_OF_TASK = f"{_EXITS} AND l.task = ?"
 
 
 def _erasures(db: Connection, headers: set[int]) -> Iterator[int]:
@@ -190,7 +258,7 @@ def _erasures(db: Connection, headers: set[int]) -> Iterator[int]:
             yield seq
 
 
-def _session_of(db: Connection, seqs: Sequence[int]) -> str:
+def _session_of(db: Connection, seqs: Iterable[int]) -> str:
     found: set[str | None] = set()
     for seq in seqs:
         found.add(db.execute("SELECT session FROM thoughts WHERE seq = ?", (seq,)).get)
@@ -204,9 +272,26 @@ def _session_of(db: Connection, seqs: Sequence[int]) -> str:
     return session
 
 
-def _proof(db: Connection, session: Session, seq: int) -> dict[str, Any]:
-    proof = proofs.prove(db, session, f"R-{seq}")
-    return {"seq": seq, **{name: proof[name] for name in ("index", "size", "path")}}
+# Their proofs.
+
+
+def _proofs(
+    db: Connection, session: str, seal: int | None, wanted: Container[int]
+) -> Iterator[dict[str, Any]]:
+    """Of each wanted thought that its session's seal covers.
+
+    From the records and not from the tree that is stored beside them: these are what is judged.
+    """
+    rows: list[Any] = db.execute(
+        "SELECT seq, leaf FROM ledger WHERE session = ? AND kind = 'thought' AND seq < ?"
+        " ORDER BY seq",
+        (session, seal),
+    ).fetchall()
+    tree = merkle.levels([leaf for _, leaf in rows])
+    for index, (seq, _) in enumerate(rows):
+        if seq in wanted:
+            path = [hash.hex() for hash in merkle.prove_inclusion(tree, index)]
+            yield {"seq": seq, "index": index, "size": len(rows), "path": path}
 
 
 # Their bytes.

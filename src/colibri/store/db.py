@@ -20,10 +20,12 @@ import apsw
 from apsw import Connection
 
 from colibri.core.errors import Damaged, ResourceError
+from colibri.store import place
 from colibri.store.ledger import create_log
 
 Access = Literal["write", "read", "immutable"]
 Fault = Literal["full", "busy", "io", "damaged"]
+Use = Literal["free", "shared", "exclusive"]
 
 MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes checkpoint
 APPLICATION_ID = 0x436F6C69  # "Coli", in the file's header: whose database this is
@@ -55,6 +57,10 @@ _FAULTS: tuple[tuple[type[apsw.Error], Fault], ...] = (
     (apsw.CantOpenError, "io"),
     (apsw.ReadOnlyError, "io"),
 )
+
+
+class Outdated(ResourceError):
+    """The database is not there yet as this version needs it; the next writer sees to that."""
 
 
 class Migration(NamedTuple):
@@ -168,6 +174,7 @@ def open_writer(
     steps = load_migrations() if migrations is None else migrations
     deadline = monotonic() + lock_timeout
     with _explained(path):
+        place.require_local(path)
         opening = _Opening(path, _open_lock(path), steps, stamp, new_log)
         try:
             while not (opened := opening.attempt()):
@@ -218,26 +225,69 @@ def close(opened: Opened, *, checkpoint: bool = True) -> None:
         os.close(opened.lock)
 
 
-def open_reader(path: str, *, migrations: Sequence[Migration] | None = None) -> Connection:
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Keep every writer out; ResourceError while there is one."""
+    path = os.path.realpath(path)
+    with _explained(path):
+        lock = _open_lock(path)
+    try:
+        if not _flock(lock, fcntl.LOCK_EX):
+            raise ResourceError(
+                f"a Colibri server is using {path}",
+                "close the clients of this project: their servers end with them; then try again",
+            )
+        yield
+    finally:
+        os.close(lock)
+
+
+def open_reader(
+    path: str,
+    *,
+    migrations: Sequence[Migration] | None = None,
+    least: int | None = None,
+    untouched: bool = False,
+) -> Connection:
     """A read-only connection to a database that is there and current; nothing is created.
 
-    SQLite may still add `-shm` and an empty `-wal`. Where it cannot, and no `-wal` exists, nobody
-    is writing and the file is read as immutable.
+    With `least`, one that an older Colibri left at that schema version will do as well. SQLite may
+    still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it, and no `-wal`
+    exists, nobody is writing and the file is read as immutable.
     """
     require_sqlite(apsw.sqlite_lib_version())
     steps = load_migrations() if migrations is None else migrations
     with _explained(path):
         if not _is_there(path):
             raise ResourceError(
-                f"there is no database at {path}", "start Colibri in mode FULL once"
+                f"there is no database at {path}",
+                "is this the project? --project DIR names another; a client that starts Colibri in"
+                " mode FULL makes the database",
             )
-        db = _connect_reader(path)
+        db = _connect_reader(path, untouched=untouched)
         try:
-            _require_current(db, path, steps[-1].version)
+            _require_current(db, path, steps[-1].version, least)
         except BaseException:
             db.close()
             raise
         return db
+
+
+def use(path: str) -> Use:
+    """Who has the lock file now: nobody, servers at work, or one that creates or migrates.
+
+    To find out it is held for a moment; a server that starts just then waits POLL_SECONDS.
+    """
+    try:
+        lock = os.open(f"{os.path.realpath(path)}.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return "free"
+    try:
+        if _flock(lock, fcntl.LOCK_EX):
+            return "free"
+        return "shared" if _flock(lock, fcntl.LOCK_SH) else "exclusive"
+    finally:
+        os.close(lock)
 
 
 def load_migrations() -> tuple[Migration, ...]:
@@ -451,7 +501,9 @@ def _require_ours(db: Connection, path: str, latest: int) -> int:
     return version
 
 
-def _connect_reader(path: str) -> Connection:
+def _connect_reader(path: str, *, untouched: bool) -> Connection:
+    if untouched and not os.path.exists(_wal(path)):
+        return connect(path, "immutable")
     db = connect(path, "read")
     try:
         _version(db)  # nothing is opened before the first read
@@ -463,9 +515,9 @@ def _connect_reader(path: str) -> Connection:
     return db
 
 
-def _require_current(db: Connection, path: str, latest: int) -> None:
-    if _require_ours(db, path, latest) < latest:
-        raise ResourceError(
+def _require_current(db: Connection, path: str, latest: int, least: int | None) -> None:
+    if _require_ours(db, path, latest) < (latest if least is None else least):
+        raise Outdated(
             f"{path} has to be created or migrated first", "start Colibri in mode FULL once"
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from apsw import Connection
+from apsw import Connection, ConstraintError
 
 from colibri.core import ledger as record
 from colibri.core.chain import Checker
@@ -48,13 +48,6 @@ _ROW_AS_BYTES = """
     LIMIT 1
 """
 _TEXT_COLUMNS = slice(4, 10)
-_STRAY_PAYLOADS = """
-    SELECT min(seq), count(*) FROM (
-        SELECT seq FROM payloads WHERE seq > (SELECT ifnull(max(seq), 0) FROM ledger)
-        UNION ALL
-        SELECT seq FROM payloads WHERE seq < 1
-    )
-"""
 
 _SEQS_OF_TASK = "SELECT seq FROM ledger WHERE task = ? AND seq <= ? ORDER BY seq"
 
@@ -119,7 +112,11 @@ class Chain:
         task: str | None = None,
         agent: str | None = None,
     ) -> Entry:
-        """Add a record and return it; ValueError if the payload is not one of its kind."""
+        """Add a record and return it.
+
+        ValueError if the payload is not one of its kind, Damaged if a row that does not belong
+        there is in its way.
+        """
         seq, prev = self._head.seq + 1, self._head.leaf
         nonce = self._nonce(seq)
         body = record.body(kind, payload)
@@ -136,8 +133,13 @@ class Chain:
             prev=prev,
         )
         leaf = record.leaf(header)
-        self._db.execute(_INSERT, (seq, header, leaf, prev, at, kind, call, session, task, agent))
-        self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+        row = (seq, header, leaf, prev, at, kind, call, session, task, agent)
+        try:
+            self._db.execute(_INSERT, row)
+            self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+        except ConstraintError as problem:
+            why = f"the ledger does not take record {seq}: {problem}"
+            raise Damaged(f"{why}; audit_verify_chain says what is wrong with it") from problem
         self._head = Entry(seq, leaf)
         return self._head
 
@@ -178,8 +180,7 @@ def verify(  # noqa: PLR0913 - what to check, by what rules, and who is told of 
             beside(checker.seq)
         if more:
             pause()
-    report = checker.finish(last)
-    return report.with_breaks(_stray_payloads(db)) if first == 1 else report
+    return checker.finish(last)
 
 
 def catch_up(db: Connection, rules: Rules, *, after: int, session: str | None = None) -> None:
@@ -214,6 +215,13 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
             pass
         report = checker.finish(min(last, _last_seq(db)))
     return list(report.breaks)
+
+
+def stray_payloads(db: Connection) -> Iterator[str]:
+    """Payloads before and after all records; between them it is the record that is missed."""
+    last = "(SELECT ifnull(max(seq), 0) FROM ledger)"
+    for (seq,) in db.execute(f"SELECT seq FROM payloads WHERE seq < 1 OR seq > {last}"):
+        yield f"payload {seq}: there is no such record"
 
 
 def verify_task(db: Connection, id: str, *, upto: int | None, rules: Rules) -> Report:
@@ -290,15 +298,6 @@ def _feed(db: Connection, checker: Checker, last: int, limit: int) -> bool:
     except UnicodeDecodeError:
         checker.feed(_row_as_bytes(db, checker.seq + 1))
     return before < checker.seq < last
-
-
-def _stray_payloads(db: Connection) -> Iterator[Break]:
-    """Payloads outside the log. One in a gap of it is that of the missing record."""
-    row: Any = db.execute(_STRAY_PAYLOADS).get
-    first, count = row
-    if count:
-        detail = "it belongs to no record" if count == 1 else f"{count} belong to no record"
-        yield Break(first, "stray payload", detail)
 
 
 def _row_as_bytes(db: Connection, first: int) -> Row:

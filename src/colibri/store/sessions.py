@@ -47,10 +47,11 @@ def start(
     db: Connection, append: Append, id: str, *, intent: str, task_id: str | None, now: str
 ) -> Session:
     """Open a session; ERR_SESSION_EXISTS."""
-    if find(db, id) is not None:
+    if (there := find(db, id)) is not None:
+        use = "use it, or start one" if there.root is None else "it is sealed: start one"
         raise Refused(
             "ERR_SESSION_EXISTS",
-            f"there is a session {id} already: use it, or start one with another session_id",
+            f"there is a session {id} already: {use} with another session_id",
             session_id=id,
         )
     payload: dict[str, object] = {"session_id": id, "intent": intent, "task_id": task_id}

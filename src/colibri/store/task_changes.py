@@ -124,7 +124,7 @@ def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> Non
         raise Refused(
             "ERR_CYCLE",
             f"{task.task_id} would wait for itself: {' → '.join(shown)};"
-            " leave one of these dependencies out",
+            f" leave {names[1]} out of its depends_on",
             cycle=names,
         )
 

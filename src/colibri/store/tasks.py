@@ -285,9 +285,11 @@ def _totals_are_right(db: Connection) -> bool:
 
 
 def _all_dependencies(db: Connection) -> dict[int, list[str]]:
+    """By the task's number; a place that is not the next one is part of what is told."""
     found: dict[int, list[str]] = {}
-    for task, other in db.execute(
-        "SELECT task, depends_on FROM task_dependencies ORDER BY task, position"
+    for task, position, other in db.execute(
+        "SELECT task, position, depends_on FROM task_dependencies ORDER BY task, position"
     ):
-        found.setdefault(task, []).append(task_id(other))
+        names = found.setdefault(task, [])
+        names.append(task_id(other) + (f" at {position}" if position != len(names) else ""))
     return found

@@ -24,9 +24,7 @@ class Seal(Struct):
 
 class Root(Struct, forbid_unknown_fields=True, omit_defaults=True):
     session_id: Annotated[SessionId, Meta(description="a sealed session")]
-    proof_for: Annotated[
-        ThoughtId | None, Meta(description="a thought whose inclusion proof you want")
-    ] = None
+    proof_for: Annotated[ThoughtId | None, Meta(description="the thought_id to prove")] = None
 
 
 class Proof(Struct):
@@ -68,8 +66,9 @@ TOOLS = (
     Tool(
         name="merkle_finalize",
         title="Seal a session",
-        description="Close a session for ever under one Merkle root over its thoughts. Keep the"
-        " root and the receipt elsewhere: whoever has them can prove what the session held.",
+        description="End a session for ever: seal its thoughts under one Merkle root. Report the"
+        " root, or keep it where the ledger's owner cannot change it: with it anyone can prove"
+        " what the session held.",
         input=Finalize,
         output=Seal,
         lane="write",
@@ -82,7 +81,8 @@ TOOLS = (
     Tool(
         name="merkle_root",
         title="Read a seal",
-        description="The root of a sealed session, and the proof that a thought is in it.",
+        description="The root of a sealed session; with proof_for also the proof that a thought is"
+        " in it.",
         input=Root,
         output=Proven,
         lane="read",

@@ -4,8 +4,10 @@ msgspec stops at the first problem of a value. Stage 2 therefore goes field by f
 answer lists every issue: where, what was wrong, what is allowed, and never the value itself.
 """
 
-from collections.abc import Callable
-from typing import Any
+import typing
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,7 +15,7 @@ from colibri.core import canonical
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
 from colibri.tools import text
-from colibri.tools.tool import Tool
+from colibri.tools.tool import Tool, is_struct
 
 JSON = dict[str, Any]
 MAX_ISSUES = 50
@@ -74,9 +76,14 @@ def output_schema(struct: type[msgspec.Struct], pattern: str) -> JSON:
 
 
 def _inline(struct: type[msgspec.Struct]) -> JSON:
-    """The schema without `$ref`s and generated titles, which only cost an agent tokens."""
+    """The schema without what only costs an agent tokens: `$ref`s, generated titles, null defaults.
+
+    The values of an enumeration are in the order of their declaration, which may mean something;
+    msgspec sorts them.
+    """
     schema = msgspec.json.schema(struct)
     definitions = schema.get("$defs", {})
+    declared = {frozenset(values): list(values) for values in _enumerations(struct)}
 
     def resolve(node: Any) -> Any:
         if isinstance(node, list):
@@ -90,10 +97,35 @@ def _inline(struct: type[msgspec.Struct]) -> JSON:
         # Under `properties` a title is a field, and its value a schema.
         generated = isinstance(node.get("title"), str)
         skipped = {"title", "description", "$defs"} if generated else {"$defs"}
-        return {key: resolve(value) for key, value in node.items() if key not in skipped}
+        return {
+            key: restored(key, resolve(value))
+            for key, value in node.items()
+            if key not in skipped and (key, value) != ("default", None)
+        }
+
+    def restored(key: str, value: Any) -> Any:
+        if key == "enum" and isinstance(value, list):
+            return declared.get(frozenset(value), value)
+        if key == "pattern" and isinstance(value, str):
+            return value.replace(text.NO_LINE_END, "")
+        return value
 
     resolved: JSON = resolve(schema)
     return resolved
+
+
+def _enumerations(annotation: Any) -> Iterator[tuple[Any, ...]]:
+    """The values of every enumeration within a type, as they were declared."""
+    if typing.get_origin(annotation) is Literal:
+        yield typing.get_args(annotation)
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        yield tuple(member.value for member in annotation)
+    elif is_struct(annotation):
+        for field in msgspec.structs.fields(annotation):
+            yield from _enumerations(field.type)
+    else:
+        for part in typing.get_args(annotation):
+            yield from _enumerations(part)
 
 
 def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct]:

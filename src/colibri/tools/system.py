@@ -76,8 +76,8 @@ TOOLS = (
     Tool(
         name="server_ping",
         title="Ping",
-        description="Check that Colibri is alive: version, mode and uptime, at once and without"
-        " touching the database.",
+        description="Whether Colibri is there: its version, mode and uptime, at once and without"
+        " the database.",
         input=Nothing,
         output=Ping,
         lane="probe",
@@ -89,8 +89,9 @@ TOOLS = (
     Tool(
         name="server_health",
         title="Health",
-        description="Ask this when something seems wrong: whether the database is open and where it"
-        " is, whether writing is held back and why, which tools there are, what waits.",
+        description="Ask this when something seems wrong: whether the database is open and where"
+        " it is, whether writing is held back and why, which tools and how many skills there are,"
+        " what waits.",
         input=Nothing,
         output=Health,
         lane="probe",

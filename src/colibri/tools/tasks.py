@@ -13,7 +13,10 @@ from colibri.tools.tool import Tool, Work
 Priority = Literal["low", "medium", "high", "critical"]
 StatusName = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
 Dependencies = Annotated[list[TaskId], Meta(max_length=100)]
-Offset = Annotated[int, Meta(ge=0, le=2**53 - 1, description="how many to skip: next_offset")]
+Offset = Annotated[
+    int,
+    Meta(ge=0, le=2**53 - 1, description="how many to skip: the next_offset of the page before"),
+]
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -23,14 +26,16 @@ Positive = Annotated[int, Meta(ge=1)]
 class Create(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ALIASES: ClassVar = {"project_id": "project"}
 
-    title: Annotated[Title, Meta(description="what is to be done, one line")]
-    description: Annotated[Description | None, Meta(description="details, acceptance criteria")] = (
-        None
-    )
-    project: Annotated[Name | None, Meta(description="groups tasks")] = None
-    priority: Annotated[Priority, Meta(description="default medium")] = "medium"
+    title: Annotated[Title, Meta(description="what is to be done, in one line")]
+    description: Annotated[
+        Description | None, Meta(description="details, and how to tell that it is done")
+    ] = None
+    project: Annotated[Name | None, Meta(description="a name that groups tasks")] = None
+    priority: Annotated[Priority, Meta(description="how urgent")] = "medium"
     assignee: Annotated[Name | None, Meta(description="who works on it")] = None
-    depends_on: Annotated[Dependencies, Meta(description="ids of tasks that must end first")] = []
+    depends_on: Annotated[
+        Dependencies, Meta(description="ids of tasks that must end before this one can be in APPLY")
+    ] = []
 
 
 class Get(Struct, forbid_unknown_fields=True):
@@ -43,9 +48,7 @@ class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ALIASES: ClassVar = {"id": "task_id", "project_id": "project"}
 
     task_id: Annotated[TaskId, Meta(description="the task's id")]
-    status: Annotated[
-        StatusName | UnsetType, Meta(description="the state to move to, one step at a time")
-    ] = UNSET
+    status: Annotated[StatusName | UnsetType, Meta(description="the state to move to")] = UNSET
     title: Annotated[Title | UnsetType, Meta(description="what is to be done")] = UNSET
     description: Annotated[Description | UnsetType | None, Meta(description="null clears it")] = (
         UNSET
@@ -58,7 +61,7 @@ class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
     )
     expected_version: Annotated[
         Positive | None,
-        Meta(description="refuse if the task has changed since you read this version"),
+        Meta(description="the version you read: refused if the task has changed since"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -78,7 +81,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Annotated[str, Meta(max_length=256)] | None,
         Meta(description="words that all occur in title or description, in any case"),
     ] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=500)], Meta(description="default 50")] = 50
+    limit: Annotated[Annotated[int, Meta(ge=1, le=500)], Meta(description="tasks per page")] = 50
     offset: Offset = 0
 
 
@@ -87,7 +90,7 @@ class NextActions(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     project: Annotated[Name | None, Meta(description="only this project")] = None
     assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="default 10")] = 10
+    limit: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="how many")] = 10
 
 
 # Answers.
@@ -209,7 +212,7 @@ TOOLS = (
     Tool(
         name="task_create",
         title="Create a task",
-        description="Plan a piece of work. It begins in INIT; use task_update to move it on.",
+        description="Plan a piece of work. It begins in INIT; task_update moves it on.",
         input=Create,
         output=Whole,
         lane="write",
@@ -221,8 +224,8 @@ TOOLS = (
     Tool(
         name="task_get",
         title="Read a task",
-        description="A task whole, with its open dependencies, the states it may move to now and"
-        " what each of them still needs.",
+        description="One task whole: with its open dependencies (blockers), the states it may move"
+        " to now (next_states) and what each of these still needs.",
         input=Get,
         output=Detail,
         lane="read",
@@ -234,11 +237,12 @@ TOOLS = (
     Tool(
         name="task_update",
         title="Change a task",
-        description="Move a task or change its fields, all or nothing. States: INIT → GATHER →"
-        " ANALYZE → PLAN → APPLY → VERIFY → DONE, one step at a time; VERIFY → GATHER tries again;"
-        " CANCELLED from any of them. APPLY and later need every dependency DONE or CANCELLED; DONE"
-        " needs a thought recorded for this task since the attempt began. To claim a task, pass"
-        " expected_version: of several agents one wins.",
+        description="Move a task or change its fields, all or nothing. INIT → GATHER → ANALYZE →"
+        " PLAN → APPLY → VERIFY → DONE, one step per call; VERIFY → GATHER begins a new attempt;"
+        " CANCELLED at any time. DONE and CANCELLED are final. APPLY and later need every"
+        " dependency DONE or CANCELLED; DONE needs a thought_record with this task_id since the"
+        " attempt began. To claim a task that others may want, set assignee with expected_version:"
+        " one of you wins.",
         input=Update,
         output=Whole,
         lane="write",
@@ -250,7 +254,7 @@ TOOLS = (
     Tool(
         name="task_list",
         title="List tasks",
-        description="Tasks, oldest first, filtered and page by page.",
+        description="Find tasks, oldest first, page by page.",
         input=List,
         output=Page,
         lane="read",
@@ -262,9 +266,9 @@ TOOLS = (
     Tool(
         name="task_next_actions",
         title="What to do next",
-        description="The tasks that can be worked on now: not ended and not blocked, the most"
+        description="The tasks that can be worked on now, neither ended nor blocked: the most"
         " urgent first, then the furthest along, then the oldest; each with the states it may move"
-        " to and what they still need.",
+        " to and what these still need.",
         input=NextActions,
         output=Queue,
         lane="read",

@@ -42,13 +42,17 @@ PROSE = Rule(
     "text without control characters other than line breaks and tabs",
 )
 
-TaskId = Annotated[str, Meta(pattern=r"^T-[0-9]{4,9}(?!\n)$", examples=["T-0001"])]
+# Python's $ also matches before a line break at the end. That of JSON Schema does not, and not all
+# who read schemas know this form: it is left out of what is advertised.
+NO_LINE_END = r"(?!\n)"
+
+TaskId = Annotated[str, Meta(pattern=rf"^T-[0-9]{{4,9}}{NO_LINE_END}$", examples=["T-0001"])]
 Title = Annotated[str, Meta(min_length=1, max_length=256, extra={"text": LINE})]
 Name = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
-ThoughtId = Annotated[str, Meta(pattern=r"^R-[0-9]{1,15}(?!\n)$", examples=["R-12"])]
+ThoughtId = Annotated[str, Meta(pattern=rf"^R-[0-9]{{1,15}}{NO_LINE_END}$", examples=["R-12"])]
 SessionId = Annotated[
     str,
-    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?!\n)$", examples=["S-0123456789ab"]),
+    Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{NO_LINE_END}$", examples=["S-0123456789ab"]),
 ]
 AgentId = Name
 Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE})]

@@ -12,6 +12,8 @@ from colibri.core.modes import Capability
 if TYPE_CHECKING:
     import apsw
 
+    from colibri.config import Config
+
 Lane = Literal["probe", "read", "write"]
 Pattern = Literal["A", "B"]
 
@@ -26,6 +28,10 @@ class Work(Protocol):
     @property
     def now(self) -> str:
         """UTC, RFC 3339, microseconds."""
+
+    @property
+    def config(self) -> "Config":
+        """What the environment decided."""
 
     @property
     def before(self) -> int | None:

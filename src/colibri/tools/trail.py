@@ -5,24 +5,23 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from colibri.core import chain
-from colibri.core.chain import Report
+from colibri.core import report as core
 from colibri.core.modes import Capability
 from colibri.store import sessions, tasks, trail, verify
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
 from colibri.tools.tool import Tool, Work
 
 Type = Literal["plan", "analysis", "decision", "reflection"]
-SESSION = "the session's id"
+SESSION = "from audit_session_start"
 MAX_OPEN_CALLS = 100  # that a verdict lists; it counts them all
 
 
 class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
     intent: Annotated[Intent, Meta(description="what this session is to achieve")]
     task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
-    session_id: Annotated[SessionId | None, Meta(description="your own id; else one is made")] = (
-        None
-    )
+    session_id: Annotated[
+        SessionId | None, Meta(description="an id of your own; else one is made")
+    ] = None
 
 
 class Started(Struct):
@@ -35,9 +34,13 @@ class Started(Struct):
 class Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     session_id: Annotated[SessionId, Meta(description=SESSION)]
     type: Annotated[Type, Meta(description="what kind of thought")]
-    content: Annotated[Content, Meta(description="what you think and why, for a later reader")]
+    content: Annotated[
+        Content, Meta(description="what you found or decided and why, for a later reader")
+    ]
     task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
-    agent_id: Annotated[AgentId | None, Meta(description="who thinks")] = None
+    agent_id: Annotated[AgentId | None, Meta(description="your name, if several agents work")] = (
+        None
+    )
 
 
 class Thought(Struct):
@@ -58,8 +61,13 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
     task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
     type: Annotated[Type | None, Meta(description="only this kind")] = None
-    limit: Annotated[int, Meta(ge=1, le=500, description="default 50")] = 50
-    offset: Annotated[int, Meta(ge=0, le=2**53 - 1, description="how many to skip")] = 0
+    limit: Annotated[int, Meta(ge=1, le=500, description="thoughts per page")] = 50
+    offset: Annotated[
+        int,
+        Meta(
+            ge=0, le=2**53 - 1, description="how many to skip: the next_offset of the page before"
+        ),
+    ] = 0
 
 
 class Page(Struct):
@@ -164,7 +172,7 @@ def check(work: Work, args: Verify) -> Verdict:
     return _verdict(verify.verify(work.db, upto=work.before, pause=work.pause))
 
 
-def _verdict(report: Report) -> Verdict:
+def _verdict(report: core.Report) -> Verdict:
     return Verdict(
         valid=report.valid,
         record_count=report.record_count,
@@ -178,7 +186,7 @@ def _verdict(report: Report) -> Verdict:
     )
 
 
-def _open(call: chain.OpenCall) -> OpenCall:
+def _open(call: core.OpenCall) -> OpenCall:
     tool, server = (None if text is None else _shown(text) for text in (call.tool, call.server))
     return OpenCall(call.seq, call.call, tool, server, call.at)
 
@@ -197,9 +205,9 @@ TOOLS = (
         "thought_record",
         record,
         title="Record a thought",
-        description="Write down why, before and while you act: a plan, an analysis, a decision or a"
-        " reflection. It is hash-chained to the one before it in your session and cannot be changed"
-        " later. With task_id it is the evidence that a task needs before DONE.",
+        description="Write down why, before and while you act: a plan, an analysis, a decision or,"
+        " in the end, a reflection. It is chained to the thought before it in your session and"
+        " cannot be changed later. With task_id it is the evidence that a task needs before DONE.",
         input=Record,
         output=Thought,
         lane="write",
@@ -210,7 +218,7 @@ TOOLS = (
         "thought_record_list",
         find,
         title="Read the trail",
-        description="Thoughts in the order they were recorded, of a session, a task or all.",
+        description="Thoughts, your own or others', in the order they were recorded, page by page.",
         input=List,
         output=Page,
         lane="read",
@@ -221,8 +229,9 @@ TOOLS = (
         "audit_verify_chain",
         check,
         title="Verify the ledger",
-        description="Recompute every hash of the ledger, or of what concerns one session or task,"
-        " replay the rules, and say what is broken, which calls are open and what was not checked.",
+        description="Check the account, or only what concerns one session or task: recompute every"
+        " hash, replay the rules, compare the tables. Says whether it is valid, what is broken,"
+        " which calls have not ended and what was not checked.",
         input=Verify,
         output=Verdict,
         lane="read",
@@ -237,7 +246,8 @@ SESSION_TOOLS = (
         "audit_session_start",
         start,
         title="Start a session",
-        description="Open a session before you record thoughts; merkle_finalize seals it.",
+        description="Begin here: open a session for your work. Its session_id goes into every"
+        " thought_record; merkle_finalize seals it in the end.",
         input=Start,
         output=Started,
         lane="write",

@@ -1,0 +1,59 @@
+"""A log checked in a process of its own: python check.py bare|whole DATABASE
+
+    bare     reads every row as the check reads it and computes the same two hashes, nothing else
+    whole    the check: hashes, rules, and the rows beside the log
+
+Prints records, seconds and the peak of memory in MB.
+"""
+
+import json
+import resource
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from colibri.core.ledger import COMMITMENT
+from colibri.store import db, verify
+
+ROWS = """
+    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
+        CAST(l.prev AS BLOB), l.at, l.kind, l.call, l.session, l.task, l.agent,
+        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
+    FROM ledger AS l
+    LEFT JOIN payloads AS p ON p.seq = l.seq
+    ORDER BY l.seq
+"""
+
+
+def bare(path: str) -> tuple[int, float]:
+    reader, count, start = db.open_reader(path), 0, time.perf_counter()
+    for row in reader.execute(ROWS):
+        sha256(COMMITMENT + row[10] + row[11]).hexdigest()
+        if sha256(b"\0" + row[1]).digest() != row[2]:
+            raise AssertionError(f"record {row[0]} is not what was hashed")
+        count += 1
+    return count, time.perf_counter() - start
+
+
+def whole(path: str) -> tuple[int, float]:
+    reader, start = db.open_reader(path), time.perf_counter()
+    report = verify.verify(reader, pause=lambda: None)
+    taken = time.perf_counter() - start
+    if not report.valid:
+        raise AssertionError(f"the log does not verify: {report.breaks[:5]}")
+    return report.record_count, taken
+
+
+def peak_mb() -> float:
+    """Not by getrusage on Linux: there a process begins with the peak of its parent."""
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024
+    with Path("/proc/self/status").open(encoding="ascii") as status:
+        (line,) = (line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    measured = {"bare": bare, "whole": whole}[sys.argv[1]](sys.argv[2])
+    print(json.dumps([*measured, peak_mb()]))

@@ -1,0 +1,34 @@
+"""Figures: values per round, their median and spread, ratios of what was measured side by side."""
+
+import statistics
+from collections.abc import Sequence
+
+Values = list[float]
+# contestant -> what was measured -> one value per round
+Rows = dict[str, dict[str, Values]]
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The first, the median, the third; of few values, the least and the greatest."""
+    if len(values) < 4:
+        return min(values), statistics.median(values), max(values)
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Values:
+    """Round by round: what the machine did in a round, it did to both.
+
+    Where one has fewer rounds, its last ones are missing.
+    """
+    return [our / their for our, their in zip(ours, theirs, strict=False)]
+
+
+def put(rows: Rows, contestant: str, metric: str, value: float) -> None:
+    """Kept to five digits: more is noise."""
+    rows.setdefault(contestant, {}).setdefault(metric, []).append(float(f"{value:.5g}"))

@@ -1,0 +1,222 @@
+"""Large stores, built through the store's own functions, so that every record is a real one.
+
+    tasks    any number of tasks, every second one with dependencies, every 50th with a sealed
+             session of four thoughts: what the tools are asked for as the store grows
+    log      stories of a session with its task, thoughts and reads, each call with its enter and
+             exit, and one open session of many thoughts: what verification and sealing work on
+
+A large one takes minutes to build and is kept in bench/.contestants; measured is a copy.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from apsw import Connection
+
+from bench import install
+from colibri.core.ledger import Entry, enter_payload, exit_payload
+from colibri.store import db, ledger, proofs, sessions, task_changes, trail
+from colibri.store.ledger import Chain
+
+AT = "2026-01-01T00:00:00.000000Z"
+BATCH = 20_000
+PRIORITIES = ("low", "medium", "high", "critical")
+MOVES = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE")
+SERVER = "00000000-0000-4000-8000-000000000000"
+CONTENT = "Because the tests of part 7 say so; the other way would cost a copy of each row."
+LARGE = "S-large"
+SESSION_EVERY, SESSION_THOUGHTS = 50, 4
+# Per task its two records; per session an enter, a record and an exit for each of its calls.
+RECORDS_PER_TASK = 2 + 3 * (SESSION_THOUGHTS + 2) / SESSION_EVERY
+KEPT = install.FOLDER / "stores"
+
+
+def put(build: Callable[..., None], project: Path, *size: int) -> Path:
+    """A store of this kind and size in a project: built now, or copied from where it is kept."""
+    kept = KEPT / f"{build.__name__}-{'-'.join(map(str, size))}-{_made_by()}"
+    if not kept.exists():
+        print(f"   building {kept.name}", file=sys.stderr, flush=True)
+        unfinished = KEPT / f"unfinished-{os.getpid()}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        build(str(unfinished / "data" / "colibri.db"), *size)
+        unfinished.rename(kept)
+    shutil.copytree(kept, project, dirs_exist_ok=True)
+    return project / "data" / "colibri.db"
+
+
+def _made_by() -> str:
+    """Eight digits that change with whatever decides what is in a store."""
+    digest = sha256(Path(__file__).read_bytes())
+    for folder, pattern in (("core", "ledger.py"), ("store", "**/*")):
+        for file in sorted((install.ROOT / "src" / "colibri" / folder).glob(pattern)):
+            if file.suffix in (".py", ".sql"):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def tasks(path: str, count: int) -> None:
+    """So many tasks; two dependencies each on average, 100 projects, 20 assignees."""
+    opened = _open(path)
+    name = ledger.log_id(opened.db)
+    for first in range(0, count, BATCH // 4):
+        with db.transaction(opened.db, durable=False):
+            builder = Builder(opened.db, Chain(opened.db, name, lambda seq: os.urandom(32)))
+            for number in range(first + 1, min(first + BATCH // 4, count) + 1):
+                builder.create(_fields(number))
+                if number % SESSION_EVERY == 0:
+                    builder.session(session_of(number), f"T-{number:04d}")
+    db.close(opened)
+
+
+def session_of(number: int) -> str:
+    """The session about a task whose number is a multiple of 50."""
+    return f"S-{number:012x}"
+
+
+def _fields(number: int) -> dict[str, Any]:
+    others = {number // 2, number // 3, number // 5, number // 7} - {0, number}
+    return {
+        "title": f"Task {number}: mend the {number % 997} of {number % 89}",
+        "description": f"Look at part {number * 7919 % 10007} and write down what you find.",
+        "project": f"project-{number % 100}",
+        "priority": PRIORITIES[number % 4],
+        "assignee": f"agent-{number % 20}",
+        "depends_on": [f"T-{other:04d}" for other in sorted(others)] if number % 2 else [],
+    }
+
+
+def log(path: str, records: int, thoughts: int) -> None:
+    """So many records; the open session with so many thoughts is LARGE."""
+    opened = _open(path)
+    name, number, left = ledger.log_id(opened.db), 0, thoughts
+    while left or (ledger.head(opened.db) or (0,))[0] < records:
+        with db.transaction(opened.db, durable=False):
+            chain = Chain(opened.db, name, lambda seq: os.urandom(32))
+            builder, first = Builder(opened.db, chain), chain.mark().seq
+            if not first:
+                builder.start(LARGE)
+            while left and chain.mark().seq - first < BATCH:
+                builder.think(LARGE, None)
+                left -= 1
+            while chain.mark().seq - first < BATCH and chain.mark().seq < records:
+                number += 1
+                builder.story(number)
+    db.close(opened)
+
+
+def _open(path: str) -> db.Opened:
+    """Opened for building: nobody needs this file after a power cut, so nothing is synced."""
+    opened = db.open_writer(
+        path,
+        lock_timeout=10,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="bench",
+        new_log=lambda: "colibri/" + os.urandom(16).hex(),
+    )
+    for pragma in ("synchronous = OFF", "cache_size = -1000000", "wal_autocheckpoint = 100000"):
+        opened.db.execute(f"PRAGMA {pragma}")
+    return opened
+
+
+class Builder:
+    """Writes calls as the server does: an enter, what the handler appends, an exit."""
+
+    def __init__(self, connection: Connection, chain: Chain) -> None:
+        self.db = connection
+        self.chain = chain
+        self._call = SERVER
+        self._named: dict[str, str | None] = {}
+
+    def call(self, tool: str, act: Callable[[], object] | None = None, **named: str | None) -> None:
+        self._call = f"{os.urandom(4).hex()}-0000-4000-8000-000000000000"
+        self._named = {"session": None, "task": None, "agent": "agent-7", **named}
+        arguments: dict[str, object] = {f"{name}_id": id for name, id in named.items()}
+        if tool == "thought_record":
+            arguments |= {"content": CONTENT, "type": "analysis"}
+        payload = enter_payload(server=SERVER, tool=tool, arguments=arguments)
+        enter = self.record("call.enter", payload)
+        if act is not None:
+            act()
+        left = exit_payload(
+            enter=enter.seq, tool=tool, outcome="ok", duration_ms=1, result_sha256="0" * 64
+        )
+        self.record("call.exit", left)
+
+    def record(
+        self,
+        kind: str,
+        payload: dict[str, object],
+        *,
+        session: str | None = None,
+        task: str | None = None,
+    ) -> Entry:
+        """Append, as the functions of the store ask for it."""
+        made = {"session": session, "task": task}
+        self._named |= {name: id for name, id in made.items() if id is not None}
+        return self.chain.append(kind, payload, at=AT, call=self._call, **self._named)
+
+    def start(self, session: str) -> None:
+        start = partial(sessions.start, intent="bench", task_id=None, now=AT)
+        self.call("audit_session_start", partial(start, self.db, self.record, session))
+
+    def think(self, session: str, task: str | None) -> None:
+        def act() -> None:
+            trail.record(
+                self.db,
+                self.record,
+                sessions.get_open(self.db, session),
+                seq=self.chain.mark().seq + 1,
+                type="analysis",
+                content=CONTENT,
+                task=task,
+            )
+
+        self.call("thought_record", act, session=session, task=task)
+
+    def create(self, fields: dict[str, Any]) -> None:
+        """A task with its two records and no call around them."""
+        self._named = {}
+        task_changes.create(self.db, self.record, fields=fields, now=AT)
+
+    def session(self, session: str, task: str) -> None:
+        """A sealed session about a task."""
+        self.start(session)
+        for _ in range(SESSION_THOUGHTS):
+            self.think(session, task)
+        self.seal(session)
+
+    def seal(self, session: str) -> None:
+        seal = partial(proofs.seal, self.db, self.record, session, now=AT)
+        self.call("merkle_finalize", seal, session=session)
+
+    def story(self, number: int) -> None:
+        """A session, a task from INIT to DONE, 20 thoughts, 25 reads, the seal: 138 records."""
+        session, task = f"S-{number:012x}", f"T-{number:04d}"
+        self.start(session)
+        fields: dict[str, Any] = {
+            "title": "mend it",
+            "description": "Look at it first.",
+            "project": None,
+        }
+        fields |= {"priority": "high", "assignee": "agent-7", "depends_on": []}
+        create = partial(task_changes.create, fields=fields, now=AT)
+        self.call("task_create", partial(create, self.db, self.record))
+        for move in MOVES:
+            for _ in range(3):
+                self.think(session, task)
+            update = partial(task_changes.update, expected_version=None, now=AT)
+            change = partial(update, self.db, self.record, task, changes={"status": move})
+            self.call("task_update", change, task=task)
+        for _ in range(2):
+            self.think(session, None)
+        for _ in range(25):
+            self.call("task_get", task=task)
+        self.seal(session)

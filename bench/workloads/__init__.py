@@ -1,0 +1,102 @@
+"""The workloads: each takes a Plan and gives figures that can be kept as JSON.
+
+Contestants take turns within a round, so that a slow moment of the machine hits all of them; the
+order is turned by one from round to round, so that nobody always follows the same neighbour.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from bench.client import Server
+from bench.contestants import Contestant
+
+T = TypeVar("T")
+Servers = dict[str, tuple[Server, Path]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of everything."""
+
+    name: str
+    rounds: int
+    sequential_calls: int
+    inflight_calls: int
+    memory_calls: int
+    rival_tasks: int
+    rival_calls: int
+    growth_sizes: tuple[int, ...]
+    growth_calls: int
+    verify_records: int
+    verify_rounds: int
+    server_calls: int
+
+
+FULL = Plan(
+    name="full",
+    rounds=11,
+    sequential_calls=300,
+    inflight_calls=640,
+    memory_calls=10_000,
+    rival_tasks=100,
+    rival_calls=20,
+    growth_sizes=(1_000, 100_000, 1_000_000),
+    growth_calls=9,
+    verify_records=1_000_000,
+    verify_rounds=9,
+    server_calls=480,
+)
+QUICK = Plan(
+    name="quick",
+    rounds=3,
+    sequential_calls=60,
+    inflight_calls=256,
+    memory_calls=500,
+    rival_tasks=20,
+    rival_calls=5,
+    growth_sizes=(1_000, 10_000),
+    growth_calls=5,
+    verify_records=20_000,
+    verify_rounds=3,
+    server_calls=160,
+)
+
+
+def turns(contestants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
+    """Everyone once per round, with the number of the round."""
+    for number in range(rounds):
+        first = number % len(contestants)
+        yield from ((number, one) for one in (*contestants[first:], *contestants[:first]))
+        say(f"round {number + 1} of {rounds}")
+
+
+@contextmanager
+def project(contestant: Contestant) -> Iterator[Path]:
+    """A folder of its own, ready for a server to be started in."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        contestant.prepare(Path(folder))
+        yield Path(folder)
+
+
+@contextmanager
+def running(contestants: Sequence[Contestant]) -> Iterator[Servers]:
+    """All of them, greeted, each in its own folder."""
+    with ExitStack() as stack:
+        servers: Servers = {}
+        for one in contestants:
+            folder = stack.enter_context(project(one))
+            server = stack.enter_context(one.start(folder))
+            server.greet()
+            servers[one.name] = (server, folder)
+        yield servers
+
+
+def say(text: str) -> None:
+    """Progress, for those who watch."""
+    if sys.stderr.isatty():
+        print(f"\r   {text:<70}", end="\r", file=sys.stderr, flush=True)

@@ -1,0 +1,137 @@
+"""`colibri backup`: a copy of the database, made while servers write, and checked."""
+
+import argparse
+import os
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from colibri.cli import project, terminal
+from colibri.cli.progress import Bar
+from colibri.config import load
+from colibri.core.errors import ResourceError
+from colibri.core.ledger import Head
+from colibri.store import backup, ledger
+
+HELP = "copy the database, and check the copy"
+
+DESCRIPTION = """\
+Copy the database into one file, as it is at one moment, while servers go on writing. The copy is
+checked before it is given its name: its pages, every hash, every rule, and that it ends where the
+log ended. Every call that was answered before the copy began is in it.
+
+Keep the head that is printed somewhere else: with it colibri verify --head can tell later whether
+the log was cut off or written anew.
+"""
+
+EPILOG = """\
+examples:
+  colibri backup ~/backups                 a file named after the time, in a directory that exists
+  colibri backup before-upgrade.db
+
+To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
+Exit codes: 0 written, 1 the log is not sound, so nothing was written, 73 configuration,
+75 resource, 130 interrupted.
+"""
+
+SHOWN = 5
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("target", metavar="FILE|DIR", help="where to")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    terminal.json_option(parser, "say what was written as JSON")
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Copy, check, publish; the exit code."""
+    target = _target(options)
+    unfinished = f"{target}.partial-{os.getpid()}"
+    try:
+        log, head = _copy(options, unfinished)
+        problems = check(unfinished, head)
+        if problems:
+            terminal.complain(
+                f"the log is not sound, so no copy was kept: {summary(problems)}",
+                "colibri verify says more",
+            )
+            return 1
+        replaced = os.path.exists(target)
+        backup.publish(unfinished, target)
+    finally:
+        backup.discard(unfinished)
+    _report(
+        {
+            "file": target,
+            "bytes": os.path.getsize(target),
+            "replaced": replaced,
+            "log": log,
+            "records": head.seq if head else 0,
+            "head": head and {"seq": head.seq, "leaf": head.leaf.hex()},
+        },
+        options,
+    )
+    return 0
+
+
+def _target(options: argparse.Namespace) -> str:
+    """The file to write; ResourceError if that would do harm."""
+    target: str = options.target
+    if os.path.isdir(target):
+        now = datetime.now(UTC)
+        target = os.path.join(target, f"colibri-{now:%Y%m%dT%H%M%SZ}.db")
+    directory = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(directory):
+        raise ResourceError(f"there is no directory {directory}", "create it, or name another")
+    if is_same(target, load(options.project).db_path):
+        raise ResourceError(f"{target} is the database itself", "name another file")
+    if left := backup.beside(target):
+        hint = "SQLite would take it for the copy's own: name another file"
+        raise ResourceError(f"beside {target} there is {left[0]}", hint)
+    if os.path.exists(target) and not options.force:
+        raise ResourceError(f"{target} exists already", "name another file, or add --force")
+    return target
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two names lead to one file, or would."""
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _copy(options: argparse.Namespace, path: str) -> tuple[str, Head | None]:
+    """Copy the database; the log's id, and its head at that moment."""
+    with project.reading(options) as (_, reader), Bar("copying", "pages") as bar:
+        log, head = ledger.log_id(reader), ledger.head(reader)
+        backup.copy(reader, path, progress=bar)
+    return log, head
+
+
+def check(path: str, head: Head | None) -> list[str]:
+    """What is wrong with a copy that was just made, with a bar."""
+    with (
+        closing(backup.open_copy(path)) as copied,
+        Bar("checking", "records", head.seq if head else 0) as bar,
+    ):
+        return backup.check(copied, head=head, pause=bar.slice)
+
+
+def summary(problems: list[str]) -> str:
+    """The first few, in one line."""
+    more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+    return "; ".join(problems[:SHOWN] + more)
+
+
+def _report(written: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.json:
+        terminal.emit(written)
+        return
+    size, records = f"{written['bytes']:,} bytes", f"{written['records']:,} records"
+    again = ", over what was there" if written["replaced"] else ""
+    terminal.say(f"wrote {written['file']}: {records}, {size}, checked{again}", "good")
+    if head := written["head"]:
+        terminal.say(f"head   {head['seq']}:{head['leaf']}")
+        terminal.say("keep   that head somewhere else: colibri verify --head compares with it")

@@ -1,0 +1,303 @@
+"""`colibri demo`: a real server, a short story, its evidence, and an attempt to alter it."""
+
+import argparse
+import base64
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from colibri.cli import terminal
+from colibri.cli.client import Client
+from colibri.cli.story import INTENT, LIE, STORY, TRUTH, Step
+from colibri.config import bare_environment
+from colibri.core.errors import ResourceError
+
+HELP = "see it at work: a session, its evidence, and a forgery that is caught"
+
+DESCRIPTION = """\
+Start a real server in a directory of its own, let an agent's session run through it, export the
+evidence, have it checked by the independent verifier, alter one sentence in a copy, and see that
+caught. Takes a few seconds; your project is not touched.
+"""
+
+EPILOG = """\
+examples:
+  colibri demo
+  colibri demo --dir /tmp/colibri-demo
+
+The directory stays, so that you can look around in it; it is yours to delete.
+Exit codes: 0 all went as told, 75 something is missing on this machine, 130 interrupted.
+"""
+
+PAUSE = 0.04  # seconds after a line on a terminal
+TIMEOUT = 30  # seconds for a program that is started
+
+BUNDLE = "session.colibri.json"
+FORGED = "forged.colibri.json"
+REPORT = "report.html"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("--dir", metavar="DIR", help="an empty directory, or one to be made")
+    parser.add_argument("--no-pause", action="store_true", help="as fast as it goes")
+    terminal.json_option(parser, "no story, only what came of it, as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play it; the exit code."""
+    with _directory(options.dir) as directory:
+        demo = Demo(directory, options)
+        demo.play()  # 1 the session
+        demo.export()  # 2 its evidence
+        demo.verify()  # 3 judged by a program that shares nothing with us
+        demo.forge()  # 4 a lie, and who notices
+        demo.report()  # 5 for people
+        demo.say_what_next()
+    if options.json:
+        terminal.emit(demo.outcome)
+    return 0
+
+
+@contextmanager
+def _directory(named: str | None) -> Iterator[str]:
+    """Where all of it happens; what was begun and not finished is not left behind."""
+    if named is not None and os.path.exists(named) and os.listdir(named):
+        raise ResourceError(f"{named} is not empty", "name an empty directory, or a new one")
+    made = named is None or not os.path.exists(named)
+    if named is None:
+        directory = tempfile.mkdtemp(prefix="colibri-demo-")
+    else:
+        directory = os.path.abspath(named)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+    try:
+        yield directory
+    except KeyboardInterrupt:
+        if made:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+class Demo:
+    """One run of it; `outcome` is what --json prints."""
+
+    def __init__(self, directory: str, options: argparse.Namespace) -> None:
+        self.outcome: dict[str, Any] = {"directory": directory, "calls": 0, "refused": []}
+        self._directory = directory
+        self._quiet = options.json
+        self._pause = PAUSE if terminal.is_terminal() and not options.no_pause else 0
+        self._names: dict[str, str] = {}
+        self._env = bare_environment()
+
+    # 1
+
+    def play(self) -> None:
+        """Every step of the story, by a real server."""
+        self._say(f"An agent's session: {INTENT}", "bold")
+        self._say(f"in {self._directory}", "dim")
+        command = _colibri("serve", "--project", self._directory)
+        log = os.path.join(self._directory, "server.log")
+        with Client(command, env=self._env, log=log) as client:
+            for chapter in STORY:
+                self._say()
+                self._say(chapter.title, "bold")
+                for step in chapter.steps:
+                    self._take(client, step)
+
+    def _take(self, client: Client, step: Step) -> None:
+        arguments = _filled(step.arguments, self._names)
+        for status in step.moves or (None,):
+            given = arguments if status is None else {**arguments, "status": status}
+            result = client.call(step.tool, given)
+            self.outcome["calls"] += 1
+            data = _data(result)
+            refusal = data.get("error", {}) if result["isError"] else {}
+            if refusal.get("code", "") != step.refusal or data.get("valid") is False:
+                raise ResourceError(f"{step.tool} answered {json.dumps(data)}", "report this")
+        self._remember(step, data, result)
+        if refusal:
+            self.outcome["refused"].append(refusal["code"])
+            self._line("refused", step.tool, f"{refusal['code']}: {refusal['message']}", "refused")
+        else:
+            self._line("ok", step.tool, _told(step, data))
+
+    def _remember(self, step: Step, data: dict[str, Any], result: dict[str, Any]) -> None:
+        if step.name:
+            self._names[step.name] = data.get("task_id") or data.get("session_id", "")
+        if step.name == "seal":
+            receipt = result["_meta"]["colibri/receipt"]
+            self.outcome["session"] = data["session_id"]
+            self.outcome["root"] = data["root"]
+            self.outcome["head"] = {"seq": receipt["seq"], "leaf": receipt["head"]}
+
+    # 2
+
+    def export(self) -> None:
+        """The session as a bundle."""
+        session = self.outcome["session"]
+        self._say()
+        self._say("The evidence, in one file for whoever wants to check it", "bold")
+        self._run("export", "--session", session, "-o", self._file(BUNDLE))
+        self.outcome["bundle"] = self._file(BUNDLE)
+
+    # 3
+
+    def verify(self) -> None:
+        """The independent verifier, with the root and the head that the agent's client kept."""
+        self.outcome["verified"] = self._judged(BUNDLE, wanted="good")
+
+    # 4
+
+    def forge(self) -> None:
+        """A copy in which one thought says something else."""
+        with open(self._file(BUNDLE), encoding="utf-8") as file:
+            bundle = json.load(file)
+        for payload in bundle["payloads"].values():
+            body = base64.b64decode(payload["body"])
+            payload["body"] = base64.b64encode(body.replace(TRUTH.encode(), LIE.encode())).decode()
+        with open(self._file(FORGED), "w", encoding="utf-8") as file:
+            json.dump(bundle, file)
+        self._say()
+        self._say("A copy of it, in which one thought was made to look better", "bold")
+        self._line("was", "", TRUTH)
+        self._line("is", "", LIE)
+        self.outcome["forged"] = self._judged(FORGED, wanted="bad")
+
+    def _judged(self, name: str, *, wanted: str) -> dict[str, Any]:
+        """What the verifier says, in a process of its own that sees none of our packages."""
+        import colibri_verify  # noqa: PLC0415 - only to know where the file is
+
+        head = "{seq}:{leaf}".format(**self.outcome["head"])
+        outside = ["--root", self.outcome["root"], "--head", head]
+        shown = f"python colibri_verify.py {name} --root {outside[1][:8]}... --head {head[:12]}..."
+        self._line("$", "", shown, "dim")
+        command = [sys.executable, "-I", "-S", colibri_verify.__file__, self._file(name), *outside]
+        done = self._start([*command, "--json"])
+        if not done.stdout:
+            raise ResourceError(f"the verifier failed: {_said(done)}", "report this")
+        verdict: dict[str, Any] = json.loads(done.stdout)
+        if verdict["verdict"] != wanted:
+            raise ResourceError(f"the verdict on {name} is {verdict['verdict']}", "report this")
+        for finding in verdict["findings"]:
+            self._line("found", "", _found(finding), "refused")
+        lines = ", ".join(f"{line} {state}" for line, state in verdict["lines"].items())
+        style = "good" if wanted == "good" else "bad"
+        self._line("verdict", "", f"{verdict['verdict'].upper()}: {lines}", style)
+        return {
+            "verdict": verdict["verdict"],
+            "exit_code": done.returncode,
+            "lines": verdict["lines"],
+            "findings": verdict["findings"],
+        }
+
+    # 5
+
+    def report(self) -> None:
+        """The session as a page, by the command for it."""
+        self.outcome["report"] = self._file(REPORT)
+        self._run("report", self.outcome["session"], "-o", self.outcome["report"])
+
+    def say_what_next(self) -> None:
+        """Where to look, and how to go on."""
+        project = shlex.quote(self._directory)
+        self._say()
+        self._say("Next", "bold")
+        self._line("open", "", self.outcome["report"])
+        self._line("evidence", "", self.outcome["bundle"])
+        self._line("trail", "", f"colibri trail --project {project}")
+        self._line("check", "", f"colibri verify --project {project}")
+        self._line("yours", "", "colibri setup CLIENT, in your own project")
+
+    # How it is shown, and what it starts.
+
+    def _say(self, text: str = "", style: str = "") -> None:
+        if not self._quiet:
+            terminal.say(text, style)
+            sys.stdout.flush()
+
+    def _line(self, what: str, tool: str, text: str, style: str = "") -> None:
+        if self._quiet:
+            return
+        front = f"  {what:<8}  " + (f"{tool:<19}  " if tool else "")
+        # What is to be copied is left for the terminal to break.
+        terminal.line((front + text, style), hang=len(front), whole=not tool)
+        sys.stdout.flush()
+        time.sleep(self._pause)
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+    def _run(self, *arguments: str) -> None:
+        """A command of our own, as a person would type it."""
+        shown = [os.path.basename(one) if os.path.isabs(one) else one for one in arguments]
+        self._line("$", "", f"colibri {shlex.join(shown)}", "dim")
+        done = self._start(_colibri(*arguments, "--project", self._directory))
+        if done.returncode:
+            raise ResourceError(f"colibri {arguments[0]} failed: {_said(done)}", "report this")
+
+    def _start(self, command: list[str]) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(
+                command, env=self._env, capture_output=True, timeout=TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as problem:
+            raise ResourceError(str(problem), "try again when the machine is less busy") from None
+
+
+def _colibri(*arguments: str) -> list[str]:
+    """This very program; what lies in the working directory is not imported."""
+    return [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "colibri", *arguments]
+
+
+def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
+    return done.stderr.decode(errors="replace").strip()
+
+
+def _filled(value: Any, names: dict[str, str]) -> Any:
+    """The arguments with the ids that their names stand for."""
+    if isinstance(value, dict):
+        return {key: _filled(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, names) for one in value]
+    return names[value[1:]] if isinstance(value, str) and value.startswith("$") else value
+
+
+def _data(result: dict[str, Any]) -> dict[str, Any]:
+    """What an answer holds; of a refusal {error}, in both patterns."""
+    envelope: dict[str, Any] = result["structuredContent"]
+    data: dict[str, Any] = envelope.get("data", envelope)
+    return data
+
+
+def _found(finding: dict[str, Any]) -> str:
+    return f"{finding['code']} at record {finding['seq']}: {finding['detail']}"
+
+
+def _told(step: Step, data: dict[str, Any]) -> str:
+    """What came of a step, in one line."""
+    return _TOLD[step.tool].format(
+        moves=" -> ".join(step.moves),
+        again=f", attempt {data['attempt']}" if data.get("attempt", 1) > 1 else "",
+        after=f", after {', '.join(data['depends_on'])}" if data.get("depends_on") else "",
+        next=", ".join(f"{task['task_id']} {task['title']}" for task in data.get("tasks", ())),
+        **data,
+    )
+
+
+_TOLD = {
+    "audit_session_start": "{session_id} is open",
+    "task_create": "{task_id} {title}{after}",
+    "task_update": "{task_id} {moves}{again}",
+    "thought_record": "{thought_id} {type}: {content}",
+    "task_next_actions": "{next}",
+    "merkle_finalize": "{record_count} thoughts under one root: {root}",
+    "audit_verify_chain": "{record_count} records, every hash and every rule checked",
+}

@@ -1,0 +1,221 @@
+"""`colibri doctor`: is it installed, can it work here, and does a client start it?"""
+
+import argparse
+import importlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import apsw
+
+import colibri
+from colibri import VERSION
+from colibri.cli import files, launch, project, storage, terminal
+from colibri.cli.clients import CLIENTS, NAME
+from colibri.cli.finding import Finding, guarded, ok, problem, warning
+from colibri.cli.jsonc import Broken
+from colibri.config import load
+from colibri.core.errors import ConfigError, ResourceError
+from colibri.store import db
+
+HELP = "check the installation, the database and the clients"
+
+DESCRIPTION = """\
+Check everything that Colibri needs: the installation, the settings, the database of the project,
+the settings of MCP clients; and start a server in a temporary directory to see that it answers.
+
+Nothing is changed.
+"""
+
+EPILOG = """\
+examples:
+  colibri doctor
+  colibri doctor --json
+
+Each line is ok, a warning or a problem, and says what to do about it.
+Exit codes: 0 fine, or only warnings, 1 there is a problem.
+"""
+
+OLDEST_PYTHON = (3, 11)
+PACKAGES = {"apsw": "apsw", "msgspec": "msgspec", "PyYAML": "yaml", "rich": "rich"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    terminal.json_option(parser)
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at everything; the exit code."""
+    findings = list(examine(options.project))
+    problems = sum(finding.status == "problem" for finding in findings)
+    warnings = sum(finding.status == "warning" for finding in findings)
+    if options.json:
+        shown = [finding._asdict() for finding in findings]
+        terminal.emit({"ok": not problems, "version": VERSION, "findings": shown})
+    else:
+        rows = [(f.status, f.check, "; ".join(filter(None, f[2:]))) for f in findings]
+        terminal.table(["STATUS", "CHECK", "WHAT"], rows, style_of="STATUS")
+        terminal.say(_summary(problems, warnings), "bad" if problems else "good")
+    return 1 if problems else 0
+
+
+def _summary(problems: int, warnings: int) -> str:
+    if not problems:
+        return "fine" if not warnings else f"fine, with {_count(warnings, 'warning')}"
+    return _count(problems, "problem") + (f", {_count(warnings, 'warning')}" if warnings else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def examine(named: str | None) -> Iterator[Finding]:
+    """Every finding; a check that fails itself is one too."""
+    yield from guarded("installation", _installation)
+    yield from guarded("server", _server)
+    try:
+        config = load(named)
+    except ConfigError as bad:
+        yield from (problem("settings", what, "") for what in bad.problems)
+        yield from guarded("clients", _clients, named or "")
+    else:
+        yield ok("settings", f"mode {config.mode}, project {config.project}")
+        yield from storage.examine(config)
+        yield from guarded("skills", _skills, config.skills_root)
+        yield from guarded("clients", _clients, config.project)
+
+
+def _installation() -> Iterator[Finding]:
+    yield _python(sys.version_info[:3])
+    yield ok("colibri", f"{VERSION} in {os.path.dirname(os.path.abspath(colibri.__file__))}")
+    yield _sqlite(apsw.sqlite_lib_version())
+    for name, module in PACKAGES.items():
+        yield _package(name, module)
+
+
+def _python(version: tuple[int, ...]) -> Finding:
+    """Whether this Python is new enough."""
+    shown = f"{'.'.join(map(str, version))} at {sys.executable}"
+    if version < OLDEST_PYTHON:
+        return problem("python", shown, "install Python 3.11 or newer, then Colibri with it")
+    return ok("python", shown)
+
+
+def _sqlite(version: str) -> Finding:
+    """Whether this SQLite is safe for a database that several processes share."""
+    try:
+        db.require_sqlite(version)
+    except ResourceError as old:
+        return problem("sqlite", old.message, old.hint)
+    return ok("sqlite", version)
+
+
+def _package(name: str, module: str) -> Finding:
+    """Whether what Colibri needs can be loaded."""
+    from importlib import metadata  # noqa: PLC0415 - 25 ms that other commands need not wait
+
+    try:
+        importlib.import_module(module)
+        return ok(name, metadata.version(name))
+    except ImportError as missing:
+        return problem(name, f"cannot be loaded: {missing}", "install Colibri again")
+
+
+def _server() -> Iterator[Finding]:
+    command = launch.command()
+    answer = launch.try_out(command)
+    shown = shlex.join([*command, "serve"])
+    if answer.problem:
+        yield problem(
+            "server", f"{shown}: {answer.problem}", "run that command and read its stderr"
+        )
+    else:
+        took = f"answered with {answer.tools} tools and ended in {answer.milliseconds:,} ms"
+        yield ok("server", f"{shown} {took}")
+
+
+def _skills(root: str) -> Iterator[Finding]:
+    try:
+        with os.scandir(root) as folders:
+            count = sum(os.path.isfile(os.path.join(one.path, "SKILL.md")) for one in folders)
+        yield ok("skills", f"{_count(count, 'skill')} in {root}")
+    except FileNotFoundError:
+        yield ok("skills", f"none: there is no {root}")
+    except OSError as unreadable:
+        hint = "set COLIBRI_SKILLS_ROOT to a folder that you can read"
+        yield warning("skills", f"cannot look into {root}: {unreadable.strerror}", hint)
+
+
+def _clients(named: str) -> Iterator[Finding]:
+    directory = os.path.abspath(named)
+    found = False
+    for key, client in CLIENTS.items():
+        for file, scope in client.files(directory):
+            try:
+                settings = client.language.load(files.read(file).text)
+            except (Broken, ResourceError) as unreadable:
+                hint = f"mend it: {client.title} cannot read it either"
+                yield warning(key, f"{file}, {unreadable}", hint)
+                continue
+            for name, entry in _entries(settings, client.servers, directory):
+                found = True
+                again = f"colibri setup {key} --write{' --user' * (scope == 'user')}"
+                yield _entry(key, f"{file}: {name}", entry, directory, again)
+    if not found:
+        hint = f"colibri setup CLIENT --write, where CLIENT is one of {', '.join(CLIENTS)}"
+        yield warning("clients", "none of the known ones starts Colibri here yet", hint)
+
+
+def _entries(settings: Any, key: str, directory: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Servers that are ours, by their name or by their command."""
+    for path in ((key,), ("projects", directory, key)):  # the latter is Claude Code's own
+        servers = settings
+        for step in path:
+            servers = servers.get(step) if isinstance(servers, dict) else None
+        for name, entry in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(entry, dict) and (name == NAME or _program(entry) == "colibri"):
+                yield name, entry
+
+
+def _program(entry: dict[str, Any]) -> str:
+    return os.path.basename(str(entry.get("command", "")))
+
+
+def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again: str) -> Finding:
+    command = str(entry.get("command", ""))
+    if not _runs(command, directory):
+        return problem(check, f"{where} starts {command or 'nothing'}, which cannot be run", again)
+    if (named := _option(entry)) and "${" not in named and not os.path.isdir(named):
+        return problem(check, f"{where} is for {named}, which is not a directory", again)
+    try:
+        load(os.sep, _environment(entry))
+    except ConfigError as bad:
+        return problem(check, f"{where}: {bad.message}", "mend its env")
+    other = "" if command == launch.command()[0] else ", which is not this installation"
+    return ok(check, f"{where} starts {command}{other}")
+
+
+def _runs(command: str, directory: str) -> bool:
+    """Whether there is such a program; what the client has to fill in is left to it."""
+    path = os.path.join(directory, command) if os.sep in command else shutil.which(command)
+    return "${" in command or (
+        path is not None and os.path.isfile(path) and os.access(path, os.X_OK)
+    )
+
+
+def _option(entry: dict[str, Any]) -> str:
+    """What stands behind --project."""
+    args = entry.get("args")
+    args = [str(arg) for arg in args] if isinstance(args, list) else []
+    return next((after for arg, after in pairwise(args) if arg == "--project"), "")
+
+
+def _environment(entry: dict[str, Any]) -> dict[str, str]:
+    env = entry.get("env")
+    return {key: str(value) for key, value in env.items()} if isinstance(env, dict) else {}

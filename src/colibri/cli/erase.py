@@ -1,0 +1,216 @@
+"""`colibri erase`: take a text out of the ledger for good; the record that it was there stays."""
+
+import argparse
+import glob
+import os
+import pwd
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import apsw
+
+from colibri.cli import project, terminal
+from colibri.config import Config, load
+from colibri.core import redaction
+from colibri.core.errors import ConfigError, Damaged, Refused, ResourceError
+from colibri.core.ledger import Entry
+from colibri.core.modes import Mode
+from colibri.server.ids import Ids
+from colibri.store import db, erasure, ledger
+from colibri.store.db import Opened
+from colibri.store.erasure import Target
+from colibri.store.ledger import Chain
+from colibri.tools.text import PROSE
+
+HELP = "take a text out of the ledger for good"
+
+DESCRIPTION = """\
+Take the text of records out of the database for good: of thoughts, of titles and descriptions of
+tasks, of intents of sessions, of arguments of calls.
+
+What goes is the payload. The records, their hashes, seals and proofs stay valid, an erasure record
+says what was erased, when, by whom and why, and every verifier reports it. It cannot be undone.
+"""
+
+EPILOG = """\
+examples:
+  colibri erase 17 --reason "a password had slipped in"
+  colibri erase R-17 R-21 --reason "asked by the customer" --yes
+  colibri erase --finish
+
+Servers may go on running. The file is written anew, which holds them up for about a second for
+each 50 MB. If one of them reads just then, the write-ahead log keeps the old pages: the command
+says so, and --finish tries again. Backups, exported bundles and the client's logs are not touched.
+Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, or not gone yet.
+"""
+
+MAX_REASON = 2000
+PATIENCE_MS = db.BUSY_TIMEOUT_MS
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("seqs", metavar="SEQ", nargs="*", type=_seq, help="a record: 17, or R-17")
+    parser.add_argument("--reason", metavar="TEXT", type=_reason, help="why; it is recorded")
+    parser.add_argument(
+        "--finish", action="store_true", help="only take away what is left of texts"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    terminal.json_option(parser, "say what was erased as JSON")
+    project.option(parser)
+    parser.set_defaults(misused=parser.error)
+
+
+def _seq(text: str) -> int:
+    found = re.fullmatch(r"(?:R-)?([1-9][0-9]{0,14})", text)
+    if not found:
+        raise argparse.ArgumentTypeError("a record is named by its number, such as 17 or R-17")
+    return int(found[1])
+
+
+def _reason(text: str) -> str:
+    problem = PROSE.breach(text) or ("" if text.strip() else "is blank")
+    if len(text) > MAX_REASON:
+        problem = f"is longer than {MAX_REASON} characters"
+    if problem:
+        raise argparse.ArgumentTypeError(f"the reason {problem}")
+    return redaction.scrub(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Erase; the exit code."""
+    if options.finish == bool(options.seqs):
+        options.misused("name at least one record, or --finish alone")
+    if options.seqs and options.reason is None:
+        options.misused("the reason is missing: --reason TEXT")
+    config = load(options.project)
+    if config.mode in (Mode.READONLY, Mode.MINIMAL):
+        raise ConfigError([f"COLIBRI_MODE is {config.mode}, which changes nothing: unset it"])
+    try:
+        return _run(options, config)
+    except (apsw.Error, Damaged) as problem:
+        hint = "try again: what is erased already is said"
+        raise ResourceError(f"the erasure failed: {problem}", hint) from problem
+
+
+def _run(options: argparse.Namespace, config: Config) -> int:
+    with project.reading(options) as (_, reader):  # it is there, and current
+        targets = erasure.plan(reader, options.seqs)
+    if targets and not options.json:
+        rows = [(str(seq), kind, why) for seq, kind, why in targets]
+        terminal.table(["SEQ", "KIND", "WHY"], rows)
+    if targets and not options.yes:
+        _confirm(options)
+    with _writing(config) as opened:
+        entry = _erase(opened, config, options, targets) if targets else None
+        left = _finish(opened)
+    _report(options, config, targets, entry, gone=not left)
+    if left:
+        raise ResourceError(
+            f"old pages are left in {config.db_path} or its write-ahead log: {left}",
+            "close the clients of this project, then colibri erase --finish",
+        )
+    return 0
+
+
+def _confirm(options: argparse.Namespace) -> None:
+    if options.json or not sys.stdin.isatty():
+        raise Refused("ERR_NOT_CONFIRMED", "nothing was erased: it cannot be undone, so add --yes")
+    print("erase these payloads for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("ERR_NOT_CONFIRMED", "nothing was erased")
+
+
+@contextmanager
+def _writing(config: Config) -> Iterator[Opened]:
+    """The database as a server opens it, with the same lock."""
+    opened = db.open_writer(
+        config.db_path,
+        lock_timeout=config.startup_timeout_ms / 1000,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp=_now().replace(":", "").replace(".", ""),
+        new_log=_ids(config).log,
+    )
+    try:
+        yield opened
+    finally:
+        db.close(opened)
+
+
+def _erase(
+    opened: Opened, config: Config, options: argparse.Namespace, shown: list[Target]
+) -> Entry:
+    """One transaction, synced: all that was shown goes, with a record of it, or nothing."""
+    ids = _ids(config)
+    with db.transaction(opened.db, durable=True):
+        if erasure.plan(opened.db, options.seqs) != shown:
+            message = "nothing was erased: a record was added that repeats a text; look again"
+            raise Refused("ERR_CHANGED", message)
+        payload = erasure.erase(opened.db, shown, reason=options.reason)
+        chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
+        call = ids.uuid("erasure", chain.mark().seq + 1)
+        entry = chain.append("erasure", payload, at=_now(), call=call, agent=_actor())
+        db.check_same_file(opened)
+    return entry
+
+
+def _finish(opened: Opened) -> str:
+    """Why old pages are left, or nothing."""
+    try:
+        emptied = erasure.finish(opened.db, PATIENCE_MS)
+    except apsw.Error as problem:  # another writer holds on, or the disk has no room for a copy
+        return str(problem)
+    return "" if emptied else "a reader is still in the write-ahead log"
+
+
+def _report(
+    options: argparse.Namespace,
+    config: Config,
+    targets: list[Target],
+    entry: Entry | None,
+    *,
+    gone: bool,
+) -> None:
+    beside = glob.escape(config.db_path)
+    backups = sorted(glob.glob(f"{beside}.backup-*") + glob.glob(f"{beside}.before-restore-*"))
+    if options.json:
+        made = None if entry is None else {"seq": entry.seq, "leaf": entry.leaf.hex()}
+        terminal.emit(
+            {
+                "erased": [target._asdict() for target in targets],
+                "erasure": made,
+                "gone": gone,
+                "backups": backups,
+            }
+        )
+        return
+    if entry is not None:
+        terminal.say(f"erased {len(targets)} payloads, which record {entry.seq} says", "good")
+    if gone:
+        terminal.say(f"nothing is left of them in {config.db_path} and its write-ahead log")
+    terminal.say(
+        "not looked at: backups, exported bundles, the client's logs, the disk's free space"
+    )
+    for backup in backups:
+        terminal.say(f"not looked at: {backup}")
+
+
+def _ids(config: Config) -> Ids:
+    return Ids(config.seed if config.mode == Mode.TEST else None)
+
+
+def _actor() -> str:
+    """Who is at the keyboard, as far as the system knows: the header's agent."""
+    try:
+        return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"user:{os.getuid()}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,115 @@
+"""Help texts, laid out by ourselves: argparse has them differ from one Python to the next.
+
+Prose is wrapped to the width of the terminal, at most WIDTH; lines that begin with a blank are
+examples and tables, and stay as they are.
+"""
+
+import argparse
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from colibri.cli import terminal
+
+WIDTH = 80
+_COLUMN = 24  # where the words about an option begin
+_NARROW = 60  # below this they go under it
+
+# nargs -> how often an argument may be given
+_OFTEN: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} ...]", "+": "{} [...]"}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in our words, and explains itself in our layout."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, **settings)
+        self.add_argument("-h", "--help", action="help", help="show this")
+
+    def format_help(self) -> str:
+        """The whole help, as wide as the terminal."""
+        return self.help_in(width())
+
+    def help_in(self, width: int) -> str:
+        """The whole help, in so many columns."""
+        known = [action for action in self._actions if action.help != argparse.SUPPRESS]
+        parts = [
+            self.format_usage(),
+            flow(self.description or "", width),
+            _section("arguments", [one for one in known if not one.option_strings], width),
+            _section("options", [one for one in known if one.option_strings], width),
+            flow(self.epilog or "", width),
+        ]
+        return "\n".join(part for part in parts if part)
+
+    def format_usage(self) -> str:
+        """One line: what must be given; the rest is [options]."""
+        return f"usage: {' '.join((self.prog, *self._required(), '[options]'))}\n"
+
+    def _required(self) -> Iterator[str]:
+        for action in self._actions:
+            if not action.option_strings:
+                yield _arguments(action)
+            elif action.required:
+                yield _invocation(action, action.option_strings[-1:])
+        for group in self._mutually_exclusive_groups:
+            if group.required:
+                each = (_invocation(one, one.option_strings[-1:]) for one in group._group_actions)
+                yield f"({' | '.join(each)})"
+
+    def error(self, message: str) -> NoReturn:
+        """What is wrong and where help is; exit code 2."""
+        terminal.complain(message, f"{self.prog} --help explains what it takes")
+        sys.exit(2)
+
+
+def width() -> int:
+    """How wide a help text is."""
+    return min(WIDTH, shutil.get_terminal_size().columns)
+
+
+def flow(text: str, width: int) -> str:
+    """Paragraphs wrapped to a width; lines that begin with a blank stay as they are."""
+    lines: list[str] = []
+    prose: list[str] = []
+    for line in (*text.strip("\n").split("\n"), ""):
+        if line and not line.startswith(" "):
+            prose.append(line)
+            continue
+        lines += textwrap.wrap(" ".join(prose), width, break_on_hyphens=False)
+        lines.append(line)
+        prose = []
+    return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""
+
+
+def _section(title: str, actions: Sequence[argparse.Action], width: int) -> str:
+    if not actions:
+        return ""
+    return "\n".join((f"{title}:", *(line for one in actions for line in _entry(one, width)), ""))
+
+
+def _entry(action: argparse.Action, width: int) -> Iterator[str]:
+    names = action.option_strings
+    given = f"  {_invocation(action, names) if names else _name(action)}"
+    column = _COLUMN if width >= _NARROW else 6
+    text = (action.help or "") % vars(action)
+    words = textwrap.wrap(text, width - column, break_on_hyphens=False)
+    if len(given) < column and words:
+        yield f"{given:<{column}}{words.pop(0)}"
+    else:
+        yield given
+    yield from (" " * column + line for line in words)
+
+
+def _invocation(action: argparse.Action, names: Sequence[str]) -> str:
+    return " ".join(filter(None, (", ".join(names), _arguments(action))))
+
+
+def _arguments(action: argparse.Action) -> str:
+    return "" if action.nargs == 0 else _OFTEN.get(action.nargs, "{} ...").format(_name(action))
+
+
+def _name(action: argparse.Action) -> str:
+    return action.metavar if isinstance(action.metavar, str) else action.dest.upper()

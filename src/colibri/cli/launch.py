@@ -1,0 +1,118 @@
+"""How this very installation is started, and whether it then answers."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+import colibri
+from colibri.config import bare_environment
+from colibri.core.errors import ResourceError
+
+DISTRIBUTION = "colibri-mcp"
+PATIENCE = 30.0
+
+_QUESTIONS: tuple[dict[str, Any], ...] = (
+    {"method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
+    {"method": "tools/list"},
+    {"method": "tools/call", "params": {"name": "task_list", "arguments": {}}},
+)
+
+
+class Answer(NamedTuple):
+    """What a server said when it was started; `problem` is "" if all is well."""
+
+    problem: str
+    version: str = ""
+    tools: int = 0
+    milliseconds: int = 0
+
+
+def command() -> list[str]:
+    """What to run, with `serve` behind it; absolute, so that it works from anywhere.
+
+    A clone has scripts/colibri, which also mends its environment; an installed package has the
+    script that its installer made. -P: a folder named colibri in the user's project is not ours.
+    """
+    for find in (_launcher, _console_script):
+        script = find()
+        if os.path.isfile(script) and os.access(script, os.X_OK):
+            return [_utf8(script)]
+    return [_utf8(sys.executable), "-P", "-m", "colibri"]
+
+
+def _launcher() -> str:
+    """scripts/colibri of the clone that the package is in; "" if it is in none."""
+    clone = os.path.dirname(os.path.dirname(_package()))
+    is_clone = os.path.isfile(os.path.join(clone, "locks", "run.txt"))
+    return os.path.join(clone, "scripts", "colibri") if is_clone else ""
+
+
+def _console_script() -> str:
+    """The script that was installed with the package that is running; "" if there is none."""
+    from importlib import metadata  # noqa: PLC0415 - 25 ms that other commands need not wait
+
+    try:
+        files = metadata.files(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return ""
+    paths = {file.as_posix(): os.path.abspath(file.locate()) for file in files}
+    own = os.path.dirname(paths.get("colibri/__init__.py", ""))
+    if os.path.realpath(own) != os.path.realpath(_package()):
+        return ""  # what is installed is another copy
+    return next((path for name, path in paths.items() if name.endswith("/bin/colibri")), "")
+
+
+def _utf8(path: str) -> str:
+    """The path, which settings files can hold only as UTF-8."""
+    if path.encode(errors="replace").decode() != path:
+        raise ResourceError(f"{path!a} is not UTF-8", "move Colibri to another directory")
+    return path
+
+
+def _package() -> str:
+    return os.path.dirname(os.path.abspath(colibri.__file__))
+
+
+def try_out(command: list[str]) -> Answer:
+    """Start a server in a temporary directory, ask it three things and let it end."""
+    lines = [json.dumps({"jsonrpc": "2.0", "id": n, **q}) for n, q in enumerate(_QUESTIONS)]
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="colibri-doctor-") as project:
+        try:
+            done = subprocess.run(
+                [*command, "serve", "--project", project],
+                cwd=project,
+                env=bare_environment(),
+                input="\n".join(lines) + "\n",
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=PATIENCE,
+                check=False,
+            )
+        except OSError as problem:
+            return Answer(f"it cannot be started: {problem.strerror}")
+        except subprocess.TimeoutExpired:
+            return Answer(f"it did not answer and end within {PATIENCE:.0f} s")
+    return _judge(done, round((time.monotonic() - began) * 1000))
+
+
+def _judge(done: "subprocess.CompletedProcess[str]", milliseconds: int) -> Answer:
+    try:
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        opened, listed, called = (
+            line["result"] for line in sorted(lines, key=lambda one: one["id"])
+        )
+        version, tools = opened["serverInfo"]["version"], len(listed["tools"])
+        fine = done.returncode == 0 and called["structuredContent"]["ok"] is True
+    except (ValueError, KeyError, TypeError):
+        fine = False
+    if not fine:
+        said = done.stderr.strip().splitlines() or ["nothing"]
+        return Answer(f"it ended with exit code {done.returncode} and said: {said[-1]}")
+    return Answer("", version, tools, milliseconds)

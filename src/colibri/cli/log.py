@@ -1,0 +1,240 @@
+"""`colibri log`: the records of the ledger as they are, and one of them in full."""
+
+import argparse
+import json
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from apsw import Connection
+
+from colibri.cli import follow, lookup, project, terminal, times, words
+from colibri.core.errors import Refused
+from colibri.core.ledger import KINDS
+from colibri.core.report import Break
+from colibri.store import ledger, timeline
+from colibri.store.timeline import Filter, Record
+
+HELP = "the records of the ledger, or one of them in full"
+
+DESCRIPTION = """\
+Show the records of the ledger, oldest first: by default the newest 50. Filters narrow them, and
+only what passes all of them is shown.
+
+With SEQ: one record with its hashes, its header as it was hashed, its payload and nonce, and the
+other record of its call. It is checked on the way; colibri verify checks all of them.
+"""
+
+EPILOG = f"""\
+examples:
+  colibri log
+  colibri log 17
+  colibri log --session S-0123456789ab --payload
+  colibri log --kind call.exit --tool task_update --since today
+  colibri log --since 100 --until 200 --limit 0 --json
+  colibri log --follow
+
+Kinds: {", ".join(KINDS[:4])},
+{", ".join(KINDS[4:])}.
+Times are yours: 2026-03-01, 2026-03-01T14:30, 14:30, today, yesterday, 90m, 2h,
+3d; a number is the seq of a record.
+
+--json prints one object a line: seq, at (UTC), kind, call, session, task, agent,
+leaf, prev, payload, payload_state (kept; else payload is null: erased, missing
+or unreadable). With SEQ it adds header, nonce, enter and exit (the seqs of its
+call's records) and breaks (what is wrong with it).
+
+Exit codes: 0 shown, 1 there is no such record, session or task, 73
+configuration, 75 resource, 130 interrupted.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("seq", metavar="SEQ", nargs="?", type=_seq, help="one record, in full")
+    parser.add_argument(
+        "--kind", choices=KINDS, metavar="KIND", action="append", default=[], help="only of a kind"
+    )
+    parser.add_argument("--tool", metavar="NAME", help="only calls of a tool")
+    parser.add_argument("--session", metavar="ID", help="only what names a session")
+    parser.add_argument("--task", metavar="ID", help="only what names a task")
+    parser.add_argument("--agent", metavar="NAME", help="only what names an agent")
+    parser.add_argument("--since", metavar="WHEN", type=times.since, help="from a seq or time on")
+    parser.add_argument("--until", metavar="WHEN", type=times.until, help="up to a seq or time")
+    terminal.limit_option(parser, "only the newest N", 50)
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--reverse", action="store_true", help="newest first")
+    order.add_argument("-f", "--follow", action="store_true", help="wait for more; Ctrl-C ends it")
+    parser.add_argument("--payload", action="store_true", help="show payloads, too")
+    terminal.json_option(parser, "print one JSON object a line")
+    project.option(parser)
+
+
+def _seq(text: str) -> int:
+    seq = times.since(text)
+    if not isinstance(seq, int):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the seq of a record, such as 17")
+    return seq
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the records; the exit code."""
+    with project.opened(options) as (config, reader):
+        if options.seq is not None:
+            _show_one(reader, options)
+            return 0
+        try:
+            _show(reader, config.db_path, options)
+        except KeyboardInterrupt:
+            if not options.follow:
+                raise
+            return 130  # the way to end it: there is nothing to explain
+    return 0
+
+
+# Many.
+
+
+def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
+    wanted = _filter(options)
+    last = follow.newest(db)
+    printer = _Printer(options, len(str(last)))
+    hidden = options.limit and timeline.before_newest(db, wanted, options.limit, last=last)
+    shown = replace(wanted, first=hidden + 1) if hidden else wanted
+    for record in timeline.records(db, shown, last=last, newest_first=options.reverse):
+        printer.show(record)
+    if hidden:
+        terminal.note(f"older records were left out: --limit {options.limit}; --limit 0 shows all")
+    if options.follow:
+        for seq in follow.heads(db, path, after=last):
+            new = replace(wanted, first=max(wanted.first, last + 1))
+            for record in timeline.records(db, new, last=seq):
+                printer.show(record)
+            last = seq
+    elif not printer.count:
+        _explain_nothing(db, options)
+
+
+def _filter(options: argparse.Namespace) -> Filter:
+    since, until = options.since, options.until
+    return Filter(
+        kinds=tuple(options.kind),
+        tool=options.tool,
+        session=options.session,
+        task=options.task,
+        agent=options.agent,
+        since=since if isinstance(since, str) else None,
+        until=until if isinstance(until, str) else None,
+        first=since if isinstance(since, int) else 1,
+        last=until if isinstance(until, int) else None,
+    )
+
+
+def _explain_nothing(db: Connection, options: argparse.Namespace) -> None:
+    """An id that nothing names may be a mistake; anything else is an answer."""
+    if options.session is not None:
+        lookup.session(db, options.session)
+    if options.task is not None:
+        lookup.task(db, options.task)
+    terminal.note("no record matches")
+
+
+class _Printer:
+    """Prints records, a line each."""
+
+    def __init__(self, options: argparse.Namespace, digits: int) -> None:
+        self._options = options
+        self._digits = digits
+        self._days = times.Days()
+        self.count = 0
+
+    def show(self, record: Record) -> None:
+        self.count += 1
+        if self._options.json:
+            terminal.emit(words.record_json(record))
+            return
+        time = self._days.stamp(record.at)
+        start = f"{record.seq:>{self._digits}}  {time}  {record.kind:<12}  "
+        hang = terminal.hang(len(start))
+        about = " · ".join(words.names(record))
+        seq, rest = start[: self._digits], start[self._digits :]
+        terminal.line(
+            (seq, "bold"), (rest, "dim"), *words.summary(record), (f"  {about}", "dim"), hang=hang
+        )
+        if self._options.payload:
+            _show_payload(record, hang)
+
+
+def _show_payload(record: Record, indent: int) -> None:
+    text = words.NOT_KEPT.get(record.state) or json.dumps(
+        record.payload, ensure_ascii=False, indent=2
+    )
+    terminal.paragraph(text, indent=indent)
+
+
+# One.
+
+
+class Found(NamedTuple):
+    """A record, its call, and what is wrong with it."""
+
+    record: Record
+    enter: Record | None
+    exit: Record | None
+    breaks: list[Break]
+    last: int  # of the log
+
+
+def _show_one(db: Connection, options: argparse.Namespace) -> None:
+    with db:  # what is read belongs together
+        found = _find(db, options.seq)
+    if options.json:
+        terminal.emit(_json(found))
+    else:
+        _show_fields(found)
+        record = found.record
+        terminal.heading("header, as it was hashed")
+        terminal.paragraph(record.header.decode(errors="backslashreplace"), indent=2)
+        terminal.heading("payload")
+        _show_payload(record, 2)
+
+
+def _find(db: Connection, seq: int) -> Found:
+    record, last = timeline.get(db, seq), follow.newest(db)
+    if record is None:
+        hint = f"they go from 1 to {last}" if last else "the log is empty as yet"
+        raise Refused("ERR_NOT_FOUND", f"there is no record {seq}", hint=hint)
+    return Found(record, *timeline.call_of(db, record), ledger.check_range(db, seq, seq), last)
+
+
+def _json(found: Found) -> dict[str, Any]:
+    record = found.record
+    return {
+        **words.record_json(record),
+        "header": record.header.decode(errors="backslashreplace"),
+        "nonce": None if record.nonce is None else record.nonce.hex(),
+        "enter": None if found.enter is None else found.enter.seq,
+        "exit": None if found.exit is None else found.exit.seq,
+        "breaks": [{"what": one.what, "detail": one.detail} for one in found.breaks],
+    }
+
+
+def _show_fields(found: Found) -> None:
+    record, field = found.record, terminal.field
+    field("record", (f"{record.seq}", "bold"), f" of {found.last}")
+    field("kind", (record.kind, "bold"))
+    field("at", record.at)
+    for name in ("session", "task", "agent"):
+        field(name, getattr(record, name) or "–")
+    field("call", record.call, whole=True)
+    for name, other in (("enter", found.enter), ("exit", found.exit)):
+        if other is None:
+            field(name, "none: the call is open, or no call wrote this")
+        elif other.seq != record.seq:
+            field(name, f"#{other.seq}  ", *words.summary(other))
+    field("leaf", record.leaf.hex(), whole=True)
+    field("prev", record.prev.hex(), whole=True)
+    field("nonce", record.nonce.hex() if record.nonce else "–", whole=True)
+    for one in found.breaks:
+        field("check", (f"{one.what}: {one.detail}", "bad"))
+    if not found.breaks:
+        field("check", ("intact", "good"))

@@ -1,0 +1,72 @@
+"""Sessions and tasks by the ids that people type; what is not there is refused with near ones."""
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from apsw import Connection
+
+from colibri.core.errors import Refused
+from colibri.store import sessions, tasks, timeline
+from colibri.store.sessions import Session
+from colibri.store.tasks import Filter, Task
+
+AMONG = 1000  # the newest ids, in which near ones are looked for
+LIST_SESSIONS = "colibri log --kind session.open lists sessions"
+LIST_TASKS = "colibri tasks lists tasks"
+
+
+def session(db: Connection, id: str) -> Session:
+    """A session; Refused, with what may have been meant."""
+    found = sessions.find(db, id)
+    if found is None:
+        raise _unknown(f"there is no session {id}", _near_sessions(db, id), LIST_SESSIONS)
+    return found
+
+
+def task(db: Connection, id: str) -> Task:
+    """A task; Refused, with what may have been meant."""
+    try:
+        return tasks.get(db, id)
+    except Refused:
+        raise _unknown(f"there is no task {id}", _near_tasks(db, id), LIST_TASKS) from None
+
+
+def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
+    """A session or else a task; Refused, with what may have been meant."""
+    if (found := sessions.find(db, id)) is not None:
+        return found, None
+    try:
+        return None, tasks.get(db, id)
+    except Refused:
+        near = [*_near_tasks(db, id), *_near_sessions(db, id)]
+        hint = f"{LIST_SESSIONS}; {LIST_TASKS}"
+        raise _unknown(f"there is no session or task {id}", near, hint) from None
+
+
+def nearest(word: str, known: Sequence[str]) -> list[str]:
+    """What may have been meant."""
+    return difflib.get_close_matches(word, known, cutoff=0.6)
+
+
+def question(near: Sequence[str]) -> str:
+    """Was it one of these?"""
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def _unknown(message: str, near: Sequence[str], otherwise: str) -> Refused:
+    hint = " ".join(filter(None, (question(near), otherwise)))
+    return Refused("ERR_NOT_FOUND", message, hint=hint)
+
+
+def _near_sessions(db: Connection, id: str) -> list[str]:
+    return nearest(id, [one.session_id for one in timeline.newest_sessions(db, AMONG)])
+
+
+def _near_tasks(db: Connection, id: str) -> list[str]:
+    """The one with the same number in another spelling, else those that look alike."""
+    _, total = tasks.find(db, Filter(), search=None, limit=0, offset=0)
+    number = re.fullmatch(r"[Tt]?-?0*([1-9][0-9]{0,14})", id)
+    if number and int(number[1]) <= total:
+        return [tasks.task_id(int(number[1]))]
+    return nearest(id, [tasks.task_id(one) for one in range(max(1, total - AMONG), total + 1)])

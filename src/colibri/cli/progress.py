@@ -1,0 +1,65 @@
+"""How far a long command is: one line on stderr, written over, where that is a terminal."""
+
+import os
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+EVERY = 0.1  # seconds
+WIDTH = 24
+SLICE = 10_000  # records between two pauses of a verification (Design §4)
+
+
+class Bar:
+    """Called with what is done and what there is in all; elsewhere than on a terminal silent."""
+
+    def __init__(self, what: str, unit: str, total: int = 0) -> None:
+        self.done = 0
+        self.total = total
+        self._what = what
+        self._unit = unit
+        self._began = self._shown = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+        self._length = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._write("")
+
+    def __call__(self, done: int, total: int) -> None:
+        self.done, self.total = min(done, total), total
+        now = time.monotonic()
+        if self._is_terminal and now - self._shown >= EVERY:
+            self._shown = now
+            self._write(self._line(now - self._began))
+
+    def slice(self) -> None:
+        """A verification pauses: one slice more is done."""
+        self(self.done + SLICE, self.total)
+
+    def _line(self, seconds: float) -> str:
+        filled = WIDTH * self.done // self.total if self.total else 0
+        speed = self.done / seconds
+        left = f", {(self.total - self.done) / speed:.0f} s left" if speed else ""
+        bar = "#" * filled + "." * (WIDTH - filled)
+        return (
+            f"{self._what} [{bar}] {self.done:,} of {self.total:,} {self._unit},"
+            f" {speed:,.0f}/s{left}"
+        )
+
+    def _write(self, text: str) -> None:
+        """Over the line before; blanks, because not every terminal knows how to clear."""
+        if not self._is_terminal or not (text or self._length):
+            return
+        text = text[: os.get_terminal_size(sys.stderr.fileno()).columns - 1]
+        sys.stderr.write(f"\r{text.ljust(self._length)}" if text else f"\r{' ' * self._length}\r")
+        sys.stderr.flush()
+        self._length = len(text)

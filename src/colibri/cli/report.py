@@ -1,0 +1,137 @@
+"""`colibri report`: a session or a task as one page that shows and proves what an agent did."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from apsw import Connection
+
+from colibri.cli import project, report_page, terminal
+from colibri.core.errors import Refused, ResourceError
+from colibri.core.visible import visible
+from colibri.store import bundle, ledger, sessions
+from colibri.store.bundle import Contents
+
+HELP = "write what an agent did into a page that proves it"
+
+DESCRIPTION = """\
+Write a report of a session or a task: one HTML file with the story, the tasks, every thought, move
+and call, the seal as a picture, and the evidence itself, which the page verifies each time that it
+is opened. It needs no server, no network and no Colibri, only a browser.
+
+The page holds everything that was recorded about the session or task, as it was written: read it
+before you pass it on. The file is readable for you alone until you change that.
+"""
+
+EPILOG = """\
+examples:
+  colibri report S-0123456789ab -o report.html
+  colibri report T-0001 -o task.html --open
+
+An ID that a session and a task have both is taken as the session's. Give whoever reads the report
+the root of the seal, or a head, by another way: the page has a field to compare it.
+Exit codes: 0 written, 1 no such session or task, 73 configuration, 75 resource.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("id", metavar="ID", help="the session or the task")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="where to; - is stdout"
+    )
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument("--open", action="store_true", help="show it in your browser")
+    terminal.json_option(parser, "say what was written as JSON")
+    project.option(parser)
+    parser.set_defaults(complain=parser.error)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page; the exit code."""
+    path: str = options.output
+    if path == "-" and options.open:
+        options.complain("--open needs a file, and -o - is none")
+    if path != "-" and os.path.exists(path) and not options.force:
+        raise ResourceError(f"{path} exists already", "name another file, or add --force")
+    with project.reading(options) as (_, reader):
+        contents = _contents(reader, options.id)
+        size = _write(report_page.write(bundle.write(reader, contents)), path)
+        _say(_facts(reader, contents, path, size), options)
+    if options.open:
+        _open(path)
+    return 0
+
+
+def _contents(reader: Connection, id: str) -> Contents:
+    if sessions.find(reader, id) is not None:
+        return bundle.of_session(reader, id)
+    try:
+        return bundle.of_task(reader, id)
+    except Refused:
+        hint = "colibri status lists open sessions, colibri tasks the tasks"
+        message = f"there is no session or task {visible(id)}"
+        raise Refused("ERR_NOT_FOUND", message, hint=hint) from None
+
+
+def _write(pieces: Iterator[bytes], path: str) -> int:
+    """Write all of it or nothing: a file is given its name when it is complete."""
+    if path == "-":
+        size = sum(map(sys.stdout.buffer.write, pieces))
+        sys.stdout.buffer.flush()
+        return size
+    partial = f"{path}.partial-{os.getpid()}"
+    try:
+        # For its owner alone: it may hold what nobody else should read.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            size = sum(map(file.write, pieces))
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise
+    return size
+
+
+def _facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
+    scope = contents.scope or {}
+    last = contents.headers[-1]
+    return {
+        "file": path,
+        "bytes": size,
+        "records": len(contents.headers),
+        "session": scope.get("session"),
+        "task": scope.get("task"),
+        "head": {"seq": last, "leaf": (ledger.leaf_at(reader, last) or b"").hex()},
+        "root": _root(reader, scope.get("session")),
+    }
+
+
+def _root(reader: Connection, session: str | None) -> str | None:
+    root = sessions.get(reader, session).root if session else None
+    return root.hex() if root else None
+
+
+def _say(facts: dict[str, Any], options: argparse.Namespace) -> None:
+    # With the page itself on stdout, words about it go to stderr.
+    stream = sys.stderr if options.output == "-" else sys.stdout
+    if options.json:
+        print(json.dumps(facts), file=stream)
+        return
+    records, size, head = facts["records"], facts["bytes"], facts["head"]
+    print(f"wrote {visible(facts['file'])}: {records} records, {size:,} bytes", file=stream)
+    print(f"head   {head['seq']}:{head['leaf']}", file=stream)
+    if facts["root"]:
+        print(f"root   {facts['root']}", file=stream)
+
+
+def _open(path: str) -> None:
+    import webbrowser  # noqa: PLC0415 - 30 ms that the other commands need not wait
+    from pathlib import Path  # noqa: PLC0415
+
+    if not webbrowser.open(Path(path).resolve().as_uri()):
+        print("colibri: hint: no browser was found: open the file yourself", file=sys.stderr)

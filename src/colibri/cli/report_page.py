@@ -1,0 +1,81 @@
+"""The page of a report: the files of web/ put together around a bundle, in one file.
+
+Each module becomes a function of its own, in the order of MODULES, so that no two of them can clash
+over a name. The page's policy then names the hashes of its program and its style: a browser runs
+these and nothing else, and loads nothing.
+"""
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+import colibri
+
+# Each after those that it imports; page.mjs starts the program.
+MODULES = (
+    "verify.mjs",
+    "report/dom.mjs",
+    "report/words.mjs",
+    "report/model.mjs",
+    "report/judge.mjs",
+    "report/story.mjs",
+    "report/tasks.mjs",
+    "report/entry.mjs",
+    "report/timeline.mjs",
+    "report/tree.mjs",
+    "report/verdict.mjs",
+    "report/page.mjs",
+)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "[./]*(\w+)\.mjs";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) ([\w$]+))", re.MULTILINE)
+
+
+def write(bundle: Iterable[bytes]) -> Iterator[bytes]:
+    """The page's text, piece by piece, around the pieces of a bundle."""
+    style, script = _read("report/page.css"), program()
+    page = _read("report/page.html")
+    for name, text in {"policy": _policy(script, style), "style": style, "program": script}.items():
+        page = page.replace(f"{{{name}}}", text)
+    before, after = page.split("{evidence}")
+    yield before.encode()
+    for piece in bundle:
+        # In JSON a < stands in strings only; written so, nothing can end the element it is in.
+        yield piece.replace(b"<", b"\\u003c")
+    yield after.encode()
+
+
+def program() -> str:
+    """All modules as one script."""
+    return "\n" + "".join(_as_function(name) for name in MODULES)
+
+
+def _as_function(name: str) -> str:
+    text = _read(name)
+    exported = ", ".join(_EXPORT.findall(text))
+    text = _IMPORT.sub(r"const \1 = \2_mjs;", _EXPORT.sub("", text))
+    stem = os.path.basename(name).removesuffix(".mjs")
+    return f"// {name}\nconst {stem}_mjs = (() => {{\n{text}return {{ {exported} }};\n}})();\n"
+
+
+def _policy(script: str, style: str) -> str:
+    rules = {
+        "default-src": "'none'",
+        "script-src": _source(script),
+        "style-src": _source(style),
+        "worker-src": "blob:",  # made by the page, of its own program
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    folder = os.path.join(os.path.dirname(colibri.__file__), "web")
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,175 @@
+"""`colibri restore`: put a copy in the place of the database, which is kept beside it."""
+
+import argparse
+import os
+import shlex
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import apsw
+from apsw import Connection
+
+from colibri.cli import project, terminal
+from colibri.cli.backup import check, is_same, summary
+from colibri.cli.progress import Bar
+from colibri.config import load
+from colibri.core.errors import Damaged, ResourceError
+from colibri.core.ledger import Head
+from colibri.core.visible import visible
+from colibri.store import backup, db, ledger
+
+HELP = "put a copy of the database in its place"
+
+DESCRIPTION = """\
+Put a copy that colibri backup wrote in the place of the project's database. No server may be
+running. The copy is checked first and compared with what is there: if it is older, of another log,
+or went another way, that is told, with what would no longer be in the log, and it needs --force or
+a yes on the terminal. The database that was there is kept beside it, under another name.
+"""
+
+EPILOG = """\
+examples:
+  colibri restore ~/backups/colibri-20260101T120000Z.db
+
+If it is interrupted, the old database or the new one is in place, never a mixture.
+Exit codes: 0 restored, 1 the copy is not sound, or something would be lost and --force is missing,
+73 configuration, 75 resource, such as a server that is running, 130 interrupted.
+"""
+
+RELATIONS = {
+    "none": "there is no database yet",
+    "identical": "the copy and the database hold the same records",
+    "newer": "the database is part of the copy, which has {gained:,} records more",
+    "older": "the copy is older: it ends at record {common:,}, {lost:,} records ago",
+    "diverged": "the two went different ways after record {common:,}",
+    "another log": "the copy is of another log",
+    "unknown": "the database cannot be read: {reason}",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("file", metavar="FILE", help="a copy that colibri backup wrote")
+    parser.add_argument(
+        "--force", action="store_true", help="even if records would no longer be in the log"
+    )
+    terminal.json_option(parser, "say what was done as JSON")
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Restore; the exit code. The steps: 1 look at the copy, 2 keep servers out, 3 copy it beside
+    the database, 4 check that, 5 compare, 6 ask, 7 put it in place, 8 tell."""
+    path = os.path.realpath(load(options.project).db_path)
+    if is_same(options.file, path):
+        raise ResourceError(f"{options.file} is the database itself", "name a copy of it")
+    new = f"{path}.restore-{os.getpid()}"
+    with closing(backup.open_copy(options.file)) as source, db.alone(path):  # 1, 2
+        try:
+            head = _copy(source, new)  # 3
+            if problems := check(new, head):  # 4
+                terminal.complain(
+                    f"{options.file} is not sound: {summary(problems)}",
+                    "nothing was changed; colibri verify FILE says more",
+                )
+                return 1
+            found = _compare(path, new)  # 5
+            if found["lost"] != 0 and not _agreed(found, options):  # 6
+                if options.json:
+                    terminal.emit({"restored": False, **found})
+                return 1
+            kept = backup.put(new, path, _aside(path))  # 7
+        finally:
+            backup.discard(new)
+    result = {"restored": True, "database": path, **found, "kept": kept}
+    _tell(result | {"head": head and {"seq": head.seq, "leaf": head.leaf.hex()}}, options)  # 8
+    return 0
+
+
+def _copy(source: Connection, new: str) -> Head | None:
+    """Copy the copy; its head, if that can be read."""
+    head = None
+    with source, Bar("copying", "pages") as bar:  # source: one transaction
+        backup.copy(source, new, progress=bar)
+        try:
+            head = ledger.head(source)
+        except apsw.Error:
+            pass  # what is wrong with it, its check will tell
+    return head
+
+
+def _compare(path: str, new: str) -> dict[str, Any]:
+    """How the copy and the database relate; `lost` is None where that cannot be told."""
+    with closing(backup.open_copy(new)) as copied:
+        found: dict[str, Any] = {"older_schema": backup.is_older(copied), "reason": None}
+        if not os.path.exists(path) and not backup.beside(path):
+            return found | {"relation": "none", "lost": 0}
+        try:
+            with closing(db.open_reader(path, least=1)) as current:
+                return found | asdict(backup.compare(current, copied))
+        except (ResourceError, apsw.Error, Damaged, UnicodeDecodeError) as problem:
+            return found | {"relation": "unknown", "lost": None, "reason": str(problem)}
+
+
+def _agreed(found: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Whether what is lost may be lost."""
+    if options.force:
+        return True
+    relation = RELATIONS[found["relation"]].format(**found)
+    if options.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        terminal.complain(relation, f"{_loss(found)}; --force restores all the same")
+        return False
+    for line in (relation, _loss(found)):
+        print(visible(line), file=sys.stderr)
+    print("restore all the same? type yes: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() == "yes":
+        return True
+    print("nothing was changed", file=sys.stderr)
+    return False
+
+
+def _loss(found: dict[str, Any]) -> str:
+    """What would be gone, in words."""
+    if found["lost"] is None:
+        return "what it holds that the copy does not cannot be told"
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found["kinds"].items())
+    back = "; what was erased since would be readable again" if "erasure" in found["kinds"] else ""
+    return (
+        f"{found['lost']:,} records from {found['since']} to {found['until']}"
+        f" would no longer be in the log ({kinds}){back}"
+    )
+
+
+def _aside(path: str) -> str:
+    """A name for the database that was there, which nothing has yet."""
+    name = f"{path}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    number = 1
+    while any(os.path.exists(name + end) for end in ("", *backup.BESIDE)):
+        number += 1
+        name = f"{name.rpartition('Z')[0]}Z-{number}"
+    return name
+
+
+def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.json:
+        terminal.emit(result)
+        return
+    terminal.say(f"restored {result['database']} from {options.file}", "good")
+    terminal.say(f"compared {RELATIONS[result['relation']].format(**result)}")
+    head = result["head"]
+    terminal.say(f"head     {head['seq']}:{head['leaf']}" if head else "head     none: it is empty")
+    if result["older_schema"]:
+        terminal.say("schema   an older Colibri wrote it: the next start of a server migrates it")
+    for name in result["kept"]:
+        terminal.say(f"before   {name}")
+    if result["relation"] not in ("none", "unknown"):
+        terminal.say(f"back     colibri restore {shlex.quote(result['kept'][0])}")
+    if result["lost"] != 0:
+        since = f"after record {result['common']:,}" if result.get("common") else "until now"
+        terminal.say(
+            f"note     receipts and heads given out {since} lead to no record of this log any"
+            " more, or to another: colibri verify --head says so"
+        )

@@ -1,0 +1,220 @@
+"""`colibri setup`: Colibri in the settings of an MCP client, and nothing else there touched."""
+
+import argparse
+import difflib
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from colibri.cli import files, launch, project, terminal
+from colibri.cli.clients import CLIENTS, FIXED, NAME, Language
+from colibri.cli.files import Text
+from colibri.cli.jsonc import Broken
+from colibri.config import load
+from colibri.core.errors import Refused
+
+HELP = "add Colibri to an MCP client"
+
+DESCRIPTION = """\
+Add this Colibri to the settings of an MCP client.
+
+Without --write it only shows what would change, and where. Everything else in the file stays as it
+is, comments included; the file as it was is kept beside it.
+"""
+
+EPILOG = """\
+clients:
+  claude-code     .mcp.json of the project, or ~/.claude.json with --user
+  claude-desktop  claude_desktop_config.json; the server is for --project, else this directory
+  cursor          .cursor/mcp.json of the project, or ~/.cursor/mcp.json with --user
+  vscode          .vscode/mcp.json of the project, or mcp.json of the user profile with --user
+  codex           ~/.codex/config.toml
+  gemini          .gemini/settings.json of the project, or ~/.gemini/settings.json with --user
+  generic         prints what most other clients take
+
+examples:
+  colibri setup claude-code            show the change
+  colibri setup claude-code --write    make it
+  colibri setup codex --print          only the piece of text, to paste it yourself
+
+A second --write changes nothing. `colibri doctor` then says whether the client can start it.
+Exit codes: 0 shown, written or nothing to do, 1 the file is broken or not to be changed,
+73 configuration, 75 it cannot be read or written.
+"""
+
+Action = Literal["create", "change", "none", "print"]
+_COLOURS = {"+": "added", "-": "removed", "@": "dim"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="make the change")
+    what.add_argument(
+        "--print", action="store_true", help="print the piece of text and nothing else"
+    )
+    parser.add_argument("--user", action="store_true", help="for all projects of this user")
+    parser.add_argument("--file", metavar="FILE", help="the settings file, if it is another one")
+    parser.add_argument("--name", default=NAME, type=_name, help=f"of the server ({NAME})")
+    terminal.json_option(parser)
+    project.option(parser)
+    parser.set_defaults(misused=parser.error)
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise argparse.ArgumentTypeError("a name has letters, digits, _ and - only")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to be done to a settings file; `file` is "" where there is only text to show."""
+
+    client: str
+    scope: str
+    file: str
+    action: Action
+    entry: dict[str, Any]
+    snippet: str
+    old: Text
+    new: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show or make the change; the exit code."""
+    change = _plan(options)
+    if not change.file and (options.write or options.user):
+        options.misused("generic has no file of its own: name one with --file")
+    written = options.write and change.action != "none"
+    backup = files.replace(change.old, change.new, _stamp()) if written else None
+    if options.json:
+        terminal.emit(_report(change, written, backup))
+    else:
+        _tell(change, written, backup)
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> Change:
+    client = CLIENTS[options.client]
+    directory = load(options.project).project
+    file, scope = client.file(directory, user=options.user)
+    if options.file:
+        file, scope = os.path.abspath(options.file), "file"
+    # A user-wide entry is for whatever project the client is in, unless one is named.
+    fixed = client.told == FIXED or (scope != "project" and options.project is not None)
+    entry = client.entry(launch.command(), directory if fixed else client.told)
+    path = (client.servers, options.name)
+    snippet = client.language.put("", path, entry)
+    if not file or options.print:
+        nothing = Text(file, "", None)
+        return Change(options.client, scope, file, "print", entry, snippet, nothing, snippet)
+    try:
+        old = files.read(file)
+        new = _changed(client.language, old.text, path, entry)
+    except Broken as problem:
+        raise Refused("ERR_BROKEN_FILE", f"{file}, {problem}: mend it, then try again") from problem
+    if new is None:
+        by_hand = f"add by hand what colibri setup {options.client} --print prints"
+        raise Refused("ERR_UNUSUAL_FILE", f"{file} has its servers in an unusual form: {by_hand}")
+    action: Action = "none" if new == old.text else "change" if old.found else "create"
+    return Change(options.client, scope, file, action, entry, snippet, old, new)
+
+
+def _changed(
+    language: Language, text: str, path: tuple[str, str], entry: dict[str, Any]
+) -> str | None:
+    """The text with the entry; None where it would not say what it should.
+
+    Of an entry that is there already only what differs is set: its env, say, is its owner's.
+    """
+    before = _object(language.load(text))
+    servers = _object(before.get(path[0]))
+    present = servers.get(path[1])
+    if not isinstance(present, dict):
+        new = language.put(text, path, entry)
+        wanted = entry
+    else:
+        _refuse_remote(present, path[1])
+        wanted = {**present, **entry}
+        new = text
+        for key, value in entry.items():
+            if present.get(key) != value:
+                new = language.put(new, (*path, key), value)
+    try:
+        after = language.load(new)
+    except Broken:
+        return None
+    return new if after == {**before, path[0]: {**servers, path[1]: wanted}} else None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _refuse_remote(present: dict[str, Any], name: str) -> None:
+    """With a command beside its URL it would be neither one nor the other."""
+    if any(key.lower().endswith("url") for key in present):
+        raise Refused(
+            "ERR_NAME_TAKEN",
+            f"there is a server {name} that has a URL: choose another name with --name",
+        )
+
+
+def _report(change: Change, written: bool, backup: str | None) -> dict[str, Any]:
+    return {
+        "client": change.client,
+        "scope": change.scope or None,
+        "file": change.file or None,
+        "action": change.action,
+        "written": written,
+        "backup": backup,
+        "entry": change.entry,
+        "snippet": change.snippet,
+        "diff": None
+        if change.action == "print"
+        else "".join(f"{line}\n" for line in _diff(change)),
+    }
+
+
+def _tell(change: Change, written: bool, backup: str | None) -> None:
+    if change.action == "print":
+        print(change.snippet, end="")
+    elif change.action == "none":
+        terminal.say(f"nothing to do: {change.file} starts this Colibri already")
+    elif written:
+        terminal.say(f"wrote   {change.file}")
+        if backup:
+            terminal.say(f"backup  {backup}")
+        terminal.say(f"next    {CLIENTS[change.client].then}")
+    else:
+        for line in _diff(change):
+            terminal.say(line, _COLOURS.get(line[:1], ""))
+        print(
+            "colibri: hint: nothing is written yet; add --write to make this change",
+            file=sys.stderr,
+        )
+
+
+def _diff(change: Change) -> Iterator[str]:
+    old = change.file if change.old.found else os.devnull
+    return difflib.unified_diff(
+        _lines(change.old.text), _lines(change.new), old, change.file, lineterm=""
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """As they are shown: how they end is kept, but not worth a line of a diff."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _stamp() -> str:
+    """Now, fit for the name of a file."""
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime(seconds))}{nanoseconds // 1000:06d}Z"

@@ -1,0 +1,126 @@
+"""How steps are printed: thoughts, moves, seals, and the calls that wrote nothing.
+
+14:02:11  plan  R-17 · T-0001 · ada
+          The text, in full.
+14:02:15  T-0001  INIT → GATHER  #31
+14:02:19  ✗ task_update status=APPLY  refused ERR_BLOCKED  #35 · T-0001
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from colibri.cli import terminal, times, words
+from colibri.cli.words import Spans
+from colibri.store.timeline import Record, Step
+
+MARKS = {"ok": "", "open": "… "}  # what went otherwise gets a cross
+OPEN = ("open: it is running, or its server died", "refused")
+
+
+class Entry(NamedTuple):
+    """What is printed for a record, or for a call without any."""
+
+    record: Record
+    head: Spans
+    text: str = ""  # wrapped, under it
+    whole: str = ""  # to be copied in one piece
+    subject: str | None = None  # what the head names already
+
+
+class Printer:
+    """Prints steps under the days they belong to; names that go without saying are left out."""
+
+    def __init__(self, hidden: Collection[str | None] = ()) -> None:
+        self._hidden = hidden
+        self._days = times.Days()
+        self._server = ""
+
+    def show(self, step: Step) -> None:
+        """One step, as people read it."""
+        for entry in _entries(step):
+            self._print(entry, self._other_server(step))
+
+    def _print(self, entry: Entry, server: Sequence[str]) -> None:
+        record = entry.record
+        time = self._days.stamp(record.at)
+        indent = terminal.hang(len(time) + 2) if terminal.is_terminal() else 4
+        place = f"R-{record.seq}" if record.kind == "thought" else f"#{record.seq}"
+        said = (*self._hidden, entry.subject)
+        named = (name for name in words.names(record) if name not in said)
+        about = " · ".join((place, *named, *server))
+        terminal.line((time, "dim"), "  ", *entry.head, (f"  {about}", "dim"), hang=indent)
+        if entry.text:
+            terminal.paragraph(entry.text, indent=indent)
+        if entry.whole:
+            terminal.line(" " * indent, (entry.whole, "dim"), whole=True)
+
+    def _other_server(self, step: Step) -> list[str]:
+        """The process that took the call, where it is not the one of the step before."""
+        server: str = step.enter.payload["server"] if step.enter and step.enter.payload else ""
+        if server in ("", self._server):
+            return []
+        self._server = server
+        return [f"server {server[:8]}"]
+
+
+def _entries(step: Step) -> Iterator[Entry]:
+    changed = [record for record in step.records if record.kind in ("task", "task.text")]
+    for record in step.records:
+        if record not in changed:
+            yield _entry(record)
+        elif record is changed[0]:  # fields and texts that one call changed are one change
+            yield Entry(record, _change(changed), subject=record.task)
+    if not step.records:
+        yield Entry(step.first, _call(step))
+
+
+def _entry(record: Record) -> Entry:
+    payload = record.payload
+    if payload is None or record.kind not in _ENTRIES:
+        return Entry(record, [(record.kind, "bold"), "  ", *words.summary(record)])
+    return _ENTRIES[record.kind](record, payload)
+
+
+def _thought(record: Record, payload: Mapping[str, Any]) -> Entry:
+    return Entry(record, [words.kind_of_thought(payload)], payload["content"])
+
+
+def _opening(record: Record, payload: Mapping[str, Any]) -> Entry:
+    return Entry(record, [("session opened", "bold")], payload["intent"])
+
+
+def _seal(record: Record, payload: Mapping[str, Any]) -> Entry:
+    head: Spans = [("sealed", "good"), f"  {words.thoughts(payload['count'])}"]
+    return Entry(record, head, whole=f"root {payload['root']}")
+
+
+_ENTRIES: Mapping[str, Callable[[Record, Mapping[str, Any]], Entry]] = {
+    "thought": _thought,
+    "session.open": _opening,
+    "session.seal": _seal,
+}
+
+
+def _change(changed: Sequence[Record]) -> Spans:
+    payloads = [record.payload for record in changed if record.payload]
+    spans: Spans = [(f"{changed[0].task}", "bold"), "  "]
+    if payloads and payloads[0]["version"] == 1:
+        fields = {name: new for one in payloads for name, (_, new) in one["set"].items()}
+        return [*spans, "created  ", *words.creation(fields)]
+    for number, record in enumerate(changed):
+        spans += [", "] if number else []
+        spans += words.summary(record)
+    return spans
+
+
+def _call(step: Step) -> Spans:
+    call = words.step_json(step)
+    style = "dim" if call["outcome"] == "ok" else "bold"
+    ended = words.outcome(call) if call["outcome"] not in ("open", None) else [OPEN]
+    return [
+        (MARKS.get(call["outcome"], "✗ "), "refused"),
+        (call["tool"] or step.first.kind, style),
+        (words.arguments(call["arguments"]), style),
+        "  ",
+        *ended,
+    ]

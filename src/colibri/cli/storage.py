@@ -1,0 +1,197 @@
+"""What `colibri doctor` asks about the database.
+
+Nothing is changed. The file is opened by SQLite alone, read-only; where no `-wal` exists nothing
+appears beside it either. Sizes and permissions come from `os.stat`.
+"""
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterator
+
+import apsw
+
+from colibri.cli.finding import Finding, guarded, ok, problem, warning
+from colibri.config import Config
+from colibri.core.errors import Damaged, ResourceError
+from colibri.core.modes import Mode
+from colibri.store import db, ledger
+
+NEWEST = 1000
+MIB = 1 << 20
+LITTLE_SPACE = 100 * MIB
+NO_SPACE = 10 * MIB
+LARGE_WAL = 64 * MIB
+
+_WRITABLE = "make it writable, or set COLIBRI_DB_PATH to another place"
+
+# Other hosts may have the file open there, or locks and shared memory are not to be relied on.
+_REMOTE = re.compile(
+    r"nfs|cifs|smb|afs|9p|ceph|gluster|lustre|beegfs|gpfs|orangefs|dav|sshfs|vboxsf|virtiofs"
+    r"|prl_fs|drvfs|rclone|s3fs|gcsfuse"
+)
+# As Linux and as macOS print it: `srv:/x on /mnt type nfs4 (rw)`, `srv:/x on /Volumes/x (nfs, …)`.
+_MOUNT = re.compile(r".*? on (/.*?) (?:type (\S+) )?\(([^,)]+)")
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """Everything about the database of a project."""
+    path = os.path.realpath(config.db_path)  # as SQLite does: there are its `-wal` and its lock
+    directory = _standing(os.path.dirname(path))
+    yield from guarded("file system", _file_system, directory)
+    yield from guarded("disk space", _space, directory)
+    if config.mode == Mode.MINIMAL:
+        yield ok("database", f"{path}, which mode MINIMAL does not open")
+    elif not os.path.exists(path):
+        yield from guarded("database", _missing, path, directory, config.mode)
+    else:
+        yield from guarded("database", _content, path)
+        yield from guarded("permissions", _permissions, path, config.mode)
+        yield from guarded("lock", _lock, path)
+        yield from guarded("write-ahead log", _write_ahead_log, path)
+
+
+def _standing(path: str) -> str:
+    """The path, or what there is above it."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _missing(path: str, directory: str, mode: Mode) -> Iterator[Finding]:
+    beside = os.path.relpath(path, directory).split(os.sep)[0]
+    if mode == Mode.READONLY:
+        hint = "start Colibri in mode FULL once"
+        yield problem("database", f"there is none at {path}, and READONLY makes none", hint)
+    elif os.path.exists(os.path.join(directory, beside)):
+        detail = f"{path} cannot be made: {os.path.join(directory, beside)} is not a directory"
+        yield problem("database", detail, "set COLIBRI_DB_PATH to another place")
+    elif not os.access(directory, os.W_OK | os.X_OK):
+        detail = f"{path} cannot be made: {directory} is not writable"
+        yield problem("database", detail, _WRITABLE)
+    else:
+        yield ok("database", f"none yet at {path}; the first start makes it")
+
+
+def _file_system(directory: str) -> Iterator[Finding]:
+    kind = file_system(directory, mounts())
+    if _REMOTE.search(kind):
+        hint = "set COLIBRI_DB_PATH to a local disk; on this one several hosts can damage it"
+        yield warning("file system", f"{directory} is on {kind}", hint)
+    else:
+        yield ok("file system", f"{directory} is on {kind or 'one that the system does not name'}")
+
+
+def file_system(path: str, mounted: list[tuple[str, str]]) -> str:
+    """The type of the file system that a path is on, "" if it is not among these."""
+    best = ("", "")
+    for point, kind in mounted:
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best[0]):  # of two at one place the later covers the other
+            best = (point, kind)
+    return best[1]
+
+
+def mounts(table: str = "/proc/self/mounts") -> list[tuple[str, str]]:
+    """(where, type) of all that is mounted."""
+    try:
+        with open(table, encoding="utf-8", errors="surrogateescape") as file:
+            fields = [line.split(" ") for line in file]
+    except OSError:  # not Linux
+        done = subprocess.run(["mount"], capture_output=True, text=True, check=False, timeout=10)
+        found = [_MOUNT.match(line) for line in done.stdout.splitlines()]
+        return [(match[1], match[2] or match[3]) for match in found if match]
+    return [(_unescape(field[1]), field[2]) for field in fields]
+
+
+def _unescape(point: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), point)
+
+
+def _space(directory: str) -> Iterator[Finding]:
+    volume = os.statvfs(directory)
+    free = volume.f_bavail * volume.f_frsize
+    detail = f"{free // MIB:,} MiB free at {directory}"
+    if free >= LITTLE_SPACE:
+        yield ok("disk space", detail)
+    else:
+        judge = warning if free >= NO_SPACE else problem
+        hint = "free some space, or set COLIBRI_DB_PATH to another volume"
+        yield judge("disk space", detail, hint)
+
+
+def _permissions(path: str, admits: Mode) -> Iterator[Finding]:
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    directory = os.path.dirname(path)
+    above = os.stat(directory).st_mode
+    locked = [one for one in (path, directory) if not os.access(one, os.W_OK)]
+    if locked and admits != Mode.READONLY:
+        yield problem("permissions", f"{locked[0]} is not writable", _WRITABLE)
+    elif mode & 0o077:
+        yield warning("permissions", f"{path} is open to others ({mode:o})", f"chmod 600 {path}")
+    elif above & 0o022 and not above & stat.S_ISVTX:
+        detail = f"others can replace files in {directory} ({stat.S_IMODE(above):o})"
+        yield warning("permissions", detail, f"chmod go-w {directory}")
+    else:
+        yield ok("permissions", f"{mode:o}, in a directory with {stat.S_IMODE(above):o}")
+
+
+def _lock(path: str) -> Iterator[Finding]:
+    state = db.use(path)
+    if state == "exclusive":
+        hint = "wait for it; if it lasts, close the other clients of this project"
+        yield warning("lock", "a server is creating or migrating the database", hint)
+    else:
+        users = "no server" if state == "free" else "at least one server"
+        yield ok("lock", f"{users} is using the database")
+
+
+def _content(path: str) -> Iterator[Finding]:
+    damaged = "colibri verify says what is damaged; a copy may be in a backup"
+    try:
+        reader = db.open_reader(path, untouched=True)
+    except db.Outdated as outdated:
+        yield warning("database", outdated.message, outdated.hint)
+        return
+    except ResourceError as unusable:
+        yield problem("database", unusable.message, unusable.hint)
+        return
+    try:
+        yield ok("database", f"{path}, schema version {db.load_migrations()[-1].version}")
+        yield _records(reader, damaged)
+    except (apsw.Error, Damaged, UnicodeDecodeError) as unreadable:
+        yield problem("records", f"{path} cannot be read: {unreadable}", damaged)
+    finally:
+        reader.close()
+
+
+def _records(reader: apsw.Connection, damaged: str) -> Finding:
+    with reader:  # one transaction: what is read belongs together
+        head = ledger.head(reader)
+        last = head.seq if head else 0
+        first = max(1, last - NEWEST + 1)
+        found = [
+            f"record {broken.seq}: {broken.what}: {broken.detail}"
+            for broken in ledger.check_range(reader, first, last)
+        ]
+        for table in db.small_tables(reader):
+            found += [f"table {table}: {what}" for what in db.quick_check(reader, table)]
+    if found:
+        return problem("records", found[0], damaged)
+    return ok("records", f"{last:,}; the newest {last - first + 1:,} were checked and are intact")
+
+
+def _write_ahead_log(path: str) -> Iterator[Finding]:
+    try:
+        size = os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        size = 0
+    if size > LARGE_WAL:
+        hint = "it shrinks when every server and reader of this database has ended"
+        yield warning("write-ahead log", f"{size // MIB:,} MiB", hint)
+    elif size and db.use(path) == "free":
+        taken_over = "the last server did not end cleanly, the next one takes it over"
+        yield ok("write-ahead log", f"{size // 1024:,} KiB; {taken_over}")
+    else:
+        yield ok("write-ahead log", f"{size // 1024:,} KiB")

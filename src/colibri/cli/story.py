@@ -1,0 +1,120 @@
+"""The story that `colibri demo` plays: an agent repairs how dates are read, and is held to rules.
+
+$NAME in an argument stands for the id that an earlier step was given under that name.
+"""
+
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """A call, or one for each of `moves`; `refusal` is the code that it must be refused with."""
+
+    tool: str
+    arguments: dict[str, Any]
+    name: str = ""
+    moves: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+class Chapter(NamedTuple):
+    title: str
+    steps: tuple[Step, ...]
+
+
+def _task(name: str, title: str, *depends_on: str) -> Step:
+    arguments = {"title": title, "priority": "high", "project": "invoices"}
+    return Step("task_create", arguments | {"depends_on": list(depends_on)}, name)
+
+
+def _move(task: str, *moves: str, refusal: str = "") -> Step:
+    return Step("task_update", {"task_id": task}, moves=moves, refusal=refusal)
+
+
+def _think(type: str, content: str, task: str = "") -> Step:
+    arguments = {"session_id": "$session", "type": type, "content": content}
+    return Step("thought_record", arguments | ({"task_id": task} if task else {}))
+
+
+INTENT = "Invoices dated 03/04/2026 are booked on 4 March instead of 3 April"
+
+# What really happened, and what someone might wish had happened.
+TRUTH = "but test_us_invoices fails now"
+LIE = "and test_us_invoices passes too"
+
+STORY = (
+    Chapter(
+        "The plan: three tasks, each waiting for the one before it",
+        (
+            Step("audit_session_start", {"intent": INTENT}, "session"),
+            _task("test", "Write a test that fails on day-first dates"),
+            _task("fix", "Read dates in the order of the invoice's country", "$test"),
+            _task("rebook", "Book the invoices of the last two weeks again", "$fix"),
+            _think(
+                "plan",
+                "parse_date() takes the month first in every file. First a test that shows it,"
+                " then the fix, then the bookings.",
+            ),
+        ),
+    ),
+    Chapter(
+        "In a hurry: the fix is refused while its test is missing",
+        (
+            _move("$fix", "GATHER", "ANALYZE", "PLAN"),
+            _move("$fix", "APPLY", refusal="ERR_BLOCKED"),
+        ),
+    ),
+    Chapter(
+        "The test: no DONE without a word about why",
+        (
+            _move("$test", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"),
+            _move("$test", "DONE", refusal="ERR_WRITEBACK_REQUIRED"),
+            _think(
+                "reflection",
+                "test_day_first_dates fails on the main branch, as it should: it gets 2026-03-04"
+                " and expects 2026-04-03.",
+                "$test",
+            ),
+            _move("$test", "DONE"),
+        ),
+    ),
+    Chapter(
+        "The fix: a first attempt that does not hold, and a second one",
+        (
+            _think(
+                "decision",
+                "Take the order from the invoice's country. Where there is none, refuse a date"
+                " that could be read both ways, rather than guess.",
+                "$fix",
+            ),
+            _move("$fix", "APPLY", "VERIFY"),
+            _think(
+                "analysis",
+                f"The new test passes, {TRUTH}: those invoices carry no country, and the guess"
+                " was right for them. Back to the start.",
+                "$fix",
+            ),
+            _move("$fix", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"),
+            _think(
+                "reflection",
+                "Without a country the supplier's one counts. All tests pass; three invoices"
+                " can still be read both ways and are listed.",
+                "$fix",
+            ),
+            _move("$fix", "DONE"),
+        ),
+    ),
+    Chapter(
+        "What is left to do, and the seal",
+        (
+            Step("task_next_actions", {}),
+            _think(
+                "plan",
+                "Only bookings of the last two weeks are wrong: the importer is that new. Book them"
+                " again once the fix is released, and not before.",
+                "$rebook",
+            ),
+            Step("merkle_finalize", {"session_id": "$session"}, "seal"),
+            Step("audit_verify_chain", {}),
+        ),
+    ),
+)

@@ -1,0 +1,197 @@
+"""`colibri tasks`: the board of the tasks by state, and one of them with its history."""
+
+import argparse
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from apsw import Connection
+
+from colibri.cli import follow, lookup, project, steps, terminal, times, words
+from colibri.core.states import Status
+from colibri.store import tasks
+from colibri.store.tasks import Filter, Task
+from colibri.store.timeline import Timeline
+
+HELP = "the tasks by state, or one of them with its history"
+
+DESCRIPTION = """\
+Show the tasks by state, in the order of the work, with what each of them waits for.
+
+With TASK: one task with its fields, its dependencies and their states, the moves that it can make
+and what each of them still needs, and all that ever happened to it.
+"""
+
+EPILOG = """\
+examples:
+  colibri tasks
+  colibri tasks T-0001
+  colibri tasks --status APPLY --status VERIFY --assignee ada
+  colibri tasks --project-name site --search "login form" --limit 0
+
+--project is the directory, as everywhere; --project-name is what agents wrote
+into the field project of a task. A search finds each of its words anywhere in
+title and description, ignoring case.
+
+--json prints {total, states: {STATE: {total, tasks: [Task]}}}; with TASK the
+Task and dependencies (task_id, status, title), blockers, next_states, needs
+(STATE: [what]) and history, a list of what colibri trail --json prints. A Task
+is what task_get answers, see docs/tools.md.
+
+Exit codes: 0 shown, 1 there is no such task, 73 configuration, 75 resource.
+"""
+
+INTERNAL = ("number", "attempt_seq", "open_dependencies")  # columns, not fields of a Task
+PRIORITIES = {"critical": "bad", "high": "bold"}  # those that stand out
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("task", metavar="TASK", nargs="?", help="one task, with its history")
+    parser.add_argument(
+        "--status",
+        metavar="STATE",
+        type=str.upper,
+        choices=[status.value for status in Status],
+        action="append",
+        default=[],
+        help=f"only in a state: {', '.join(Status)}; may be repeated",
+    )
+    parser.add_argument("--project-name", metavar="NAME", help="only of a project")
+    parser.add_argument("--assignee", metavar="NAME", help="only of an assignee")
+    parser.add_argument("--search", metavar="WORDS", help="only with all of these words")
+    terminal.limit_option(parser, "only the newest N of each state", 20)
+    terminal.json_option(parser)
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the tasks; the exit code."""
+    with project.opened(options) as (_, reader):
+        if options.task is None:
+            _show_board(reader, options)
+        else:
+            _show_one(reader, options)
+    return 0
+
+
+# The board.
+
+
+class Column(NamedTuple):
+    """The tasks of a state: the newest, and how many there are in all."""
+
+    state: str
+    total: int
+    tasks: list[Task]
+    waiting: list[str]  # for what, each of them
+
+
+def _show_board(db: Connection, options: argparse.Namespace) -> None:
+    states = [state.value for state in Status if not options.status or state in options.status]
+    with db:  # what is read belongs together
+        board = [_column(db, state, options) for state in states]
+    total = sum(column.total for column in board)
+    if options.json:
+        shown = {
+            column.state: {"total": column.total, "tasks": [_json(one) for one in column.tasks]}
+            for column in board
+        }
+        terminal.emit({"total": total, "states": shown})
+        return
+    for number, column in enumerate(column for column in board if column.total):
+        if number:
+            terminal.line()
+        _show_column(column)
+    if not total:
+        terminal.note("no task matches" if _is_filtered(options) else "there are no tasks yet")
+
+
+def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:
+    wanted = Filter(status=state, project=options.project_name, assignee=options.assignee)
+    _, total = tasks.find(db, wanted, search=options.search, limit=0, offset=0)
+    limit = options.limit or total
+    found, _ = tasks.find(
+        db, wanted, search=options.search, limit=limit, offset=max(0, total - limit)
+    )
+    waiting = [tasks.named(tasks.blockers(db, task.number)) for task in found]
+    return Column(state, total, found, waiting)
+
+
+def _is_filtered(options: argparse.Namespace) -> bool:
+    return any((options.status, options.project_name, options.assignee, options.search))
+
+
+def _show_column(column: Column) -> None:
+    terminal.line((column.state, column.state), f"  {column.total}")
+    if more := column.total - len(column.tasks):
+        terminal.line((f"  … {more} older; --limit 0 shows all", "dim"), hang=4)
+    for task, waits_for in zip(column.tasks, column.waiting, strict=True):
+        facts = [name for name in (task.project, task.assignee) if name]
+        facts += [f"attempt {task.attempt}"] if task.attempt > 1 else []
+        facts += [f"waits for {waits_for}"] if waits_for else []
+        terminal.line(
+            "  ",
+            (task.task_id, "bold"),
+            f"  {task.title}  ",
+            (task.priority, PRIORITIES.get(task.priority, "dim")),
+            *((f" · {fact}", "dim") for fact in facts),
+            hang=4 + len(task.task_id),
+        )
+
+
+def _json(task: Task) -> dict[str, Any]:
+    return {name: value for name, value in asdict(task).items() if name not in INTERNAL}
+
+
+# One task.
+
+
+def _show_one(db: Connection, options: argparse.Namespace) -> None:
+    with db:
+        task = lookup.task(db, options.task)
+        dependencies = [tasks.get(db, id) for id in task.depends_on]
+        needs = tasks.needs(db, task)
+        blockers = [id.partition(" ")[0] for id in tasks.blockers(db, task.number)]
+    history = Timeline(db, task=task.task_id)
+    last = follow.newest(db)
+    if options.json:
+        terminal.emit(
+            {
+                **_json(task),
+                "dependencies": [
+                    {"task_id": one.task_id, "status": one.status, "title": one.title}
+                    for one in dependencies
+                ],
+                "blockers": blockers,
+                "next_states": tasks.next_states(task),
+                "needs": needs,
+                "history": [words.step_json(step) for step in history.advance(last)],
+            }
+        )
+        return
+    _show_fields(task, dependencies, needs)
+    terminal.heading("history")
+    printer = steps.Printer(hidden=(task.task_id,))
+    for step in history.advance(last):
+        printer.show(step)
+
+
+def _show_fields(task: Task, dependencies: list[Task], needs: dict[str, list[str]]) -> None:
+    field = terminal.field
+    field(task.task_id, (task.title, "bold"))
+    field("status", (task.status, task.status), (f"  attempt {task.attempt}", "dim"))
+    field("priority", (task.priority, PRIORITIES.get(task.priority, "")))
+    field("project", task.project or "–")
+    field("assignee", task.assignee or "–")
+    field("created", times.shown(task.created_at))
+    field("updated", times.shown(task.updated_at), (f"  version {task.version}", "dim"))
+    for number, one in enumerate(dependencies):
+        label = "" if number else "depends on"
+        field(label, f"{one.task_id}  ", (one.status, one.status), f"  {one.title}")
+    for number, state in enumerate(tasks.next_states(task)):
+        missing = "; ".join(needs.get(state, ()))
+        label = "" if number else "next"
+        field(label, (state, state), f"  needs {missing}" if missing else "")
+    if task.description:
+        terminal.heading("description")
+        terminal.paragraph(task.description, indent=2)

@@ -1,0 +1,106 @@
+"""Times as people read and write them; records keep UTC."""
+
+import argparse
+import re
+from datetime import UTC, datetime, time, timedelta
+
+from colibri.cli import terminal
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(:[0-9]{2})?")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+# The age from which a unit is used, and how many seconds it has.
+_AGES = ((48 * 3600, 86_400, "days"), (3600, 3600, "h"), (60, 60, "min"), (0, 1, "s"))
+
+
+def now() -> datetime:
+    """This moment, here."""
+    return datetime.now().astimezone()
+
+
+def shown(at: str) -> str:
+    """A stored time: on a terminal short, local and with its age; elsewhere as it is."""
+    when = _local(at)
+    if when is None or not terminal.is_terminal():
+        return at
+    return f"{_short(when, now())} ({_age(when, now())})"
+
+
+class Days:
+    """Times of a list: on a terminal the time of day under the heading of its day."""
+
+    def __init__(self) -> None:
+        self._day = ""
+
+    def stamp(self, at: str) -> str:
+        """What to put before an entry; its day is printed if it is another one."""
+        when = _local(at)
+        if when is None or not terminal.is_terminal():
+            return at
+        day = f"{_DAYS[when.weekday()]} {_date(when)} {when.year}"
+        if day != self._day:
+            self._day = day
+            terminal.heading(day)
+        return f"{when:%H:%M:%S}"
+
+
+def since(text: str) -> int | str:
+    """For argparse: a seq, or a time as records have it; a date is its first moment."""
+    return _boundary(text, time.min)
+
+
+def until(text: str) -> int | str:
+    """For argparse: the same, but a date is its last moment."""
+    return _boundary(text, time.max)
+
+
+def _local(at: str) -> datetime | None:
+    """None for what is no time: anybody may have written into the database."""
+    try:
+        return datetime.fromisoformat(at).astimezone()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _date(when: datetime) -> str:
+    return f"{when.day} {_MONTHS[when.month - 1]}"
+
+
+def _short(when: datetime, today: datetime) -> str:
+    if when.date() == today.date():
+        return f"{when:%H:%M:%S}"
+    if when.year == today.year:
+        return f"{_date(when)} {when:%H:%M}"
+    return f"{_date(when)} {when.year} {when:%H:%M}"
+
+
+def _age(when: datetime, today: datetime) -> str:
+    seconds = max(0, int((today - when).total_seconds()))
+    size, unit = next((size, unit) for least, size, unit in _AGES if seconds >= least)
+    return f"{seconds // size} {unit} ago"
+
+
+def _boundary(text: str, of_day: time) -> int | str:
+    if re.fullmatch(r"#?[0-9]{1,15}", text):
+        return int(text.removeprefix("#"))
+    try:
+        return _moment(text, of_day).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither the seq of a record, such as 120, nor a time, such as"
+            " 2026-03-01, 2026-03-01T14:30, 14:30, today, yesterday, 90m, 2h, 3d"
+        ) from None
+
+
+def _moment(text: str, of_day: time) -> datetime:
+    """ValueError if it is no time."""
+    today = datetime.now().date()  # noqa: DTZ005 - people mean their own days
+    days = {"today": today, "yesterday": today - timedelta(days=1)}
+    if text in days:
+        return datetime.combine(days[text], of_day)
+    if back := re.fullmatch(r"([0-9]{1,9})([smhdw])", text):
+        return now() - timedelta(**{_UNITS[back[2]]: int(back[1])})
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return datetime.combine(datetime.fromisoformat(text), of_day)
+    return datetime.fromisoformat(f"{today}T{text}" if _CLOCK.fullmatch(text) else text)

@@ -1,0 +1,162 @@
+"""`colibri trail`: what happened in a session or with a task, in order, as it happens."""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+
+from apsw import Connection
+
+from colibri.cli import follow, lookup, project, steps, terminal, times, words
+from colibri.core.errors import Refused
+from colibri.core.ledger import TYPES
+from colibri.store import sessions, timeline
+from colibri.store.sessions import Session
+from colibri.store.tasks import Task
+from colibri.store.timeline import Record, Step, Timeline
+
+HELP = "the timeline of a session or a task, live if you like"
+
+DESCRIPTION = """\
+Show what happened, in the order of the ledger: thoughts in full, moves of tasks, seals, and the
+calls that wrote nothing, refused ones with their code.
+
+Of a session: what names it, and the moves of its tasks while it is open. Of a task: everything that
+names it, in any session. Without an argument: the newest open session, else the newest. An id that
+both a session and a task have is the session's.
+"""
+
+EPILOG = """\
+examples:
+  colibri trail                         the session that is going on
+  colibri trail --follow                the same, live; waits for one to open
+  colibri trail S-0123456789ab
+  colibri trail T-0001 --type decision  why things are as they are
+  colibri trail --all --follow --limit 20
+
+--follow ends by itself when its session is sealed. A call that was refused
+because its arguments did not fit names no session and no task: --all shows it.
+
+--json prints one object a line for each call: seq, at, call, session, task,
+agent, server, tool, arguments, outcome (ok, refused, invalid, error,
+cancelled; open: not ended; null: no call), code, duration_ms, and records: what
+it wrote, each as in colibri log --json.
+
+Exit codes: 0 shown, 1 there is no such session or task, 73 configuration, 75
+resource, 130 interrupted.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("id", metavar="SESSION|TASK", nargs="?", help="whose timeline")
+    whose.add_argument("--all", action="store_true", help="the timeline of everything")
+    parser.add_argument(
+        "--type",
+        metavar="TYPE",
+        choices=TYPES,
+        action="append",
+        default=[],
+        help=f"only thoughts of a type: {', '.join(TYPES)}; may be repeated",
+    )
+    terminal.limit_option(parser, "only the newest N calls, or thoughts with --type", 0)
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for more; Ctrl-C ends it")
+    terminal.json_option(parser, "print one JSON object a line")
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the timeline; the exit code."""
+    with project.opened(options) as (config, reader):
+        try:
+            _show(reader, config.db_path, options)
+        except KeyboardInterrupt:
+            if not options.follow:
+                raise
+            return 130  # the way to end it: there is nothing to explain
+    return 0
+
+
+def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
+    session, task = _whose(db, path, options)
+    task_id = None if task is None else task.task_id
+    found = Timeline(db, session=session, task=task_id)
+    last = follow.newest(db)
+    if options.limit:
+        found.skip_to_newest(options.limit, last=last, types=options.type)
+    if not options.json:
+        _title(session, task)
+    printer = steps.Printer(hidden=(session.session_id if session else None, task_id))
+    for step in _steps(found, last):
+        _print(step, printer, options)
+    if options.follow:
+        for seq in follow.heads(db, path, after=last, until=_end_of(db, session)):
+            for step in found.advance(seq):
+                _print(step, printer, options)
+
+
+def _whose(
+    db: Connection, path: str, options: argparse.Namespace
+) -> tuple[Session | None, Task | None]:
+    if options.all:
+        return None, None
+    if options.id is not None:
+        return lookup.either(db, options.id)
+    found = timeline.newest_sessions(db, 1, only_open=True)
+    if not found and options.follow:
+        found = [_next_session(db, path)]
+    found = found or timeline.newest_sessions(db, 1)
+    if not found:
+        hint = "agents open one with audit_session_start; colibri trail --all shows every call"
+        raise Refused("ERR_SESSION_NOT_FOUND", "there is no session yet", hint=hint)
+    return found[0], None
+
+
+def _next_session(db: Connection, path: str) -> Session:
+    """Wait for a session to be opened."""
+    terminal.note("waiting for a session to open; Ctrl-C ends it")
+    for _ in follow.heads(db, path, after=follow.newest(db)):
+        if found := timeline.newest_sessions(db, 1, only_open=True):
+            break
+    return found[0]
+
+
+def _end_of(db: Connection, session: Session | None) -> Callable[[int], bool]:
+    """Whether a session is over at a seq; its seal and that call's exit are committed at once."""
+
+    def is_over(seq: int) -> bool:
+        seal = None if session is None else sessions.get(db, session.session_id).seal_seq
+        return seal is not None and seal < seq
+
+    return is_over
+
+
+def _title(session: Session | None, task: Task | None) -> None:
+    if session is not None:
+        state = "open" if session.root is None else "sealed"
+        style = "good" if session.root is None else "dim"
+        since = times.shown(session.started_at)
+        facts = f"  {words.thoughts(session.record_count)} · opened {since}"
+        terminal.line((session.session_id, "bold"), "  ", (state, style), (facts, "dim"), hang=2)
+    if task is not None:
+        terminal.line(
+            (task.task_id, "bold"), "  ", (task.status, task.status), f"  {task.title}", hang=2
+        )
+
+
+def _steps(found: Timeline, last: int) -> Iterator[Step]:
+    yield from found.advance(last)
+    yield from found.open_calls()
+
+
+def _print(step: Step, printer: steps.Printer, options: argparse.Namespace) -> None:
+    if options.type and not any(_is_of(record, options.type) for record in step.records):
+        return
+    if options.json:
+        terminal.emit(words.step_json(step))
+    else:
+        printer.show(step)
+
+
+def _is_of(record: Record, types: Sequence[str]) -> bool:
+    """Whether a record is a thought of one of these types; what is erased has none any more."""
+    return record.kind == "thought" and (record.payload or {}).get("type") in types

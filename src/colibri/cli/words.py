@@ -1,0 +1,199 @@
+"""Records and steps in words for people, and as JSON for machines."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from colibri.cli.terminal import Span
+from colibri.core.states import Status
+from colibri.store.timeline import Record, Step
+
+EXCERPT = 60
+IDS = ("session_id", "task_id", "agent_id")  # of arguments; the header says them too
+NOT_KEPT = {
+    "erased": "[erased]",
+    "missing": "[missing: no erasure names it]",
+    "unreadable": "[unreadable: not as its kind has it]",
+}
+
+RETRY = [Status.VERIFY, Status.GATHER]  # the move that begins another attempt
+
+JSON = dict[str, Any]
+Spans = list[Span]
+
+
+# For machines.
+
+
+def record_json(record: Record) -> JSON:
+    """A record as --json prints it."""
+    return {
+        "seq": record.seq,
+        "at": record.at,
+        "kind": record.kind,
+        "call": record.call,
+        "session": record.session,
+        "task": record.task,
+        "agent": record.agent,
+        "leaf": record.leaf.hex(),
+        "prev": record.prev.hex(),
+        "payload": record.payload,
+        "payload_state": record.state,
+    }
+
+
+def step_json(step: Step) -> JSON:
+    """A step as --json prints it."""
+    first = step.first
+    enter, left = ((one and one.payload) or {} for one in (step.enter, step.exit))
+    open_or_none = "open" if step.enter and not step.exit else None
+    return {
+        "seq": first.seq,
+        "at": first.at,
+        "call": first.call,
+        "session": first.session,
+        "task": first.task,
+        "agent": first.agent,
+        "server": enter.get("server"),
+        "tool": left.get("tool", enter.get("tool")),
+        "arguments": enter.get("arguments"),
+        "outcome": left.get("outcome", open_or_none),
+        "code": left.get("code"),
+        "duration_ms": left.get("duration_ms"),
+        "records": [record_json(record) for record in step.records],
+    }
+
+
+# For people.
+
+
+def summary(record: Record) -> Spans:
+    """What a record says, on one line."""
+    if record.payload is None:
+        return [(NOT_KEPT[record.state], "refused")]
+    return _SUMMARIES[record.kind](record.payload)
+
+
+def kind_of_thought(payload: Mapping[str, Any]) -> Span:
+    """Its type, in its colour."""
+    return payload["type"], payload["type"]
+
+
+def names(record: Record) -> Iterator[str]:
+    """Whom and what a record is about."""
+    yield from filter(None, (record.session, record.task, record.agent))
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, on one line."""
+    start = " ".join(text[: EXCERPT * 4].split())
+    return f"“{start[:EXCERPT]}{'…' if len(start) > EXCERPT or len(text) > EXCERPT * 4 else ''}”"
+
+
+def arguments(given: Mapping[str, Any] | None) -> str:
+    """The arguments of a call beside its ids; of texts the record has only the size."""
+    shown = {name: value for name, value in (given or {}).items() if name not in IDS}
+    return "".join(f" {name}={_argument(value)}" for name, value in shown.items())
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({value.get('size')} bytes)"
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "nothing"
+    return "none" if value is None else str(value)
+
+
+def outcome(payload: Mapping[str, Any]) -> Spans:
+    """How a call ended."""
+    if payload["outcome"] == "ok":
+        return [(f"ok, {payload['duration_ms']} ms", "dim")]
+    code = payload["code"]
+    return [(payload["outcome"] if code is None else f"{payload['outcome']} {code}", "refused")]
+
+
+def changes(payload: Mapping[str, Any]) -> Spans:
+    """What a record of a task changed."""
+    spans: Spans = []
+    for name, (old, new) in sorted(payload["set"].items(), key=_importance):
+        spans += [", "] if spans else []
+        spans += _changed(name, old, new)
+    if payload["set"].get("status") == RETRY:
+        spans.append(f", attempt {payload['attempt']}")
+    return spans
+
+
+def creation(fields: Mapping[str, Any]) -> Spans:
+    """What a task was when it was made, from all of its fields."""
+    facts = [
+        f"{label}{_value(name, fields[name])}" for name, label in _FACTS.items() if fields.get(name)
+    ]
+    return [f"{fields.get('title', NOT_KEPT['erased'])}  ", (" · ".join(facts), "dim")]
+
+
+def _importance(change: tuple[str, Any]) -> int:
+    return [*_FIELDS, change[0]].index(change[0])
+
+
+def _changed(name: str, old: Any, new: Any) -> Spans:
+    if name == "status":
+        before: Spans = [] if old is None else [(str(old), str(old)), " → "]
+        return [*before, (str(new), str(new))]
+    label = name.replace("_", " ")
+    if old is None:
+        return [f"{label} {_value(name, new)}"]
+    return [f"{label} {_value(name, old)} → {_value(name, new)}"]
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None or value == []:
+        return "none"
+    if name == "description":
+        return f"a text of {len(str(value))} characters"
+    if name == "title":
+        return f"“{value}”"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_FACTS = {"priority": "", "project": "", "assignee": "", "depends_on": "depends on "}
+_FIELDS = ("status", "title", "priority", "project", "assignee", "depends_on", "description")
+
+
+def _call(payload: JSON) -> Spans:
+    return [(payload["tool"], "bold"), arguments(payload["arguments"])]
+
+
+def _exit(payload: JSON) -> Spans:
+    return [(payload["tool"], "bold"), " ", *outcome(payload)]
+
+
+def _open(payload: JSON) -> Spans:
+    return [excerpt(payload["intent"])]
+
+
+def _thought(payload: JSON) -> Spans:
+    return [kind_of_thought(payload), f" {excerpt(payload['content'])}"]
+
+
+def _seal(payload: JSON) -> Spans:
+    return [f"{thoughts(payload['count'])}, root {payload['root'][:16]}…"]
+
+
+def _erasure(payload: JSON) -> Spans:
+    return [f"of {', '.join(map(str, payload['seqs']))}: {excerpt(payload['reason'])}"]
+
+
+def thoughts(count: int) -> str:
+    """How many."""
+    return "1 thought" if count == 1 else f"{count} thoughts"
+
+
+_SUMMARIES: Mapping[str, Callable[[JSON], Spans]] = {
+    "call.enter": _call,
+    "call.exit": _exit,
+    "session.open": _open,
+    "thought": _thought,
+    "session.seal": _seal,
+    "task": changes,
+    "task.text": changes,
+    "erasure": _erasure,
+}

@@ -1,0 +1,243 @@
+"""Copies of the database: made while servers write, checked, compared, put in its place.
+
+A copy is one file: mode 0600, no write-ahead log, readable where nothing can be written. What comes
+back is put in place so that at every moment the path leads to the old database or to the new one,
+and that no log of the old one ever lies beside the new: SQLite would play it into the file.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import apsw
+from apsw import Connection
+
+from colibri.core.errors import Damaged, ResourceError
+from colibri.core.ledger import Head
+from colibri.core.report import Break
+from colibri.store import db as database
+from colibri.store import ledger
+from colibri.store.verify import verify
+
+STEP = 4_096  # pages: 16 MiB, after which a person can be shown something, or interrupt
+FOLD_MS = 1_000  # how long readers may take to leave
+BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database
+
+Relation = Literal["identical", "newer", "older", "diverged", "another log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A copy beside the current database; lost is what only that has, gained what only the copy.
+
+    kinds, since and until are those of the lost records.
+    """
+
+    relation: Relation
+    common: int  # the last record that both have
+    lost: int
+    gained: int
+    kinds: dict[str, int]
+    since: str | None
+    until: str | None
+
+
+def is_database(path: str) -> bool:
+    """Whether a file is a database of SQLite, whoever wrote it."""
+    if not os.path.isfile(path):
+        return False
+    db = database.connect(path, "read")
+    try:
+        return db.pragma("schema_version") is not None
+    except apsw.Error:
+        return False
+    finally:
+        db.close()
+
+
+def open_copy(path: str) -> Connection:
+    """A copy, read-only; the schema may be older than ours. ResourceError if it is not one."""
+    try:
+        db = database.open_reader(path, least=0)
+    except ResourceError as problem:
+        raise ResourceError(problem.message, "name a file that colibri backup wrote") from problem
+    if _version(db) == 0:
+        db.close()
+        raise ResourceError(f"{path} is empty", "name a file that colibri backup wrote")
+    return db
+
+
+def copy(source: Connection, path: str, *, progress: Callable[[int, int], None]) -> None:
+    """Copy all pages of one moment into a new file; progress(pages done, pages in all).
+
+    The source is in a transaction, which all steps share: writers neither wait for it nor make it
+    begin anew, however busy they are.
+    """
+    assert source.in_transaction
+    _version(source)  # a transaction begins to see with its first read
+    # Nobody can have this file open yet, so closing the descriptor drops no lock.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = database.connect(path, "write")
+    try:
+        with target.backup("main", source, "main") as steps:
+            while not steps.done:
+                steps.step(STEP)
+                progress(steps.page_count - steps.remaining, steps.page_count)
+        target.execute("PRAGMA journal_mode = DELETE")  # one file
+    except apsw.Error as problem:
+        full = database.fault(problem) == "full"
+        reason = "the disk is full" if full else str(problem)
+        raise ResourceError(f"cannot copy to {path}: {reason}", "try another place") from problem
+    finally:
+        target.close()
+
+
+def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> list[str]:
+    """What is wrong with a copy: its pages, its chain, its rows, and its head if that is known."""
+    try:
+        if damage := database.quick_check(db):
+            return [f"SQLite: {' '.join(text.split())}" for text in damage]
+        # The tables of an older schema are for its migration to read; the ledger has not changed.
+        look = ledger.verify if is_older(db) else verify
+        report = look(db, head=head, pause=pause)
+    except (apsw.Error, UnicodeDecodeError, Damaged) as problem:
+        return [str(problem)]
+    if report.valid and head is not None and report.head != head:
+        return ["its newest record is not the newest that was copied"]
+    return [describe(broken) for broken in report.breaks]
+
+
+def is_older(db: Connection) -> bool:
+    """Whether an older Colibri wrote it; the next start of a server migrates it."""
+    return _version(db) < database.load_migrations()[-1].version
+
+
+def describe(broken: Break) -> str:
+    """A break in one line; those of rows have no place in the log."""
+    place = f"record {broken.seq}: " if broken.seq else ""
+    return f"{place}{broken.what}: {broken.detail}"
+
+
+def compare(current: Connection, copied: Connection) -> Comparison:
+    """What putting a copy in the place of the current database would change."""
+    ours, theirs = (newest.seq if (newest := ledger.head(db)) else 0 for db in (current, copied))
+    if ledger.log_id(current) != ledger.log_id(copied):
+        return _comparison(current, "another log", 0, ours, theirs)
+    common = _last_common(current, copied, min(ours, theirs))
+    relations: dict[tuple[bool, bool], Relation] = {
+        (False, False): "identical",
+        (False, True): "newer",
+        (True, False): "older",
+        (True, True): "diverged",
+    }
+    lost, gained = ours - common, theirs - common
+    return _comparison(current, relations[lost > 0, gained > 0], common, lost, gained)
+
+
+def _last_common(one: Connection, other: Connection, upto: int) -> int:
+    """Logs that share a record share all before it: each names the one before."""
+    low, high = 0, upto
+    while low < high:
+        middle = (low + high + 1) // 2
+        leaf = ledger.leaf_at(one, middle)
+        if leaf is not None and leaf == ledger.leaf_at(other, middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _comparison(
+    current: Connection, relation: Relation, common: int, lost: int, gained: int
+) -> Comparison:
+    kinds: dict[str, int] = {}
+    for kind, count in current.execute(
+        "SELECT kind, count(*) FROM ledger WHERE seq > ? GROUP BY kind ORDER BY kind", (common,)
+    ):
+        kinds[str(kind)] = int(str(count))
+    span: Any = current.execute(
+        "SELECT min(at), max(at) FROM ledger WHERE seq > ?", (common,)
+    ).fetchone()
+    return Comparison(relation, common, lost, gained, kinds, *span)
+
+
+def put(new: str, path: str, aside: str) -> list[str]:
+    """Put a copy in the place of a database, which is kept under the name `aside`; what is kept.
+
+    To be called within `db.alone`. The steps: 1 make one file of the old database, 2 give it a
+    second name, 3 move to that name what could not be made part of it, 4 give its name to the new
+    one. Until 4 the old is in its place; only the log of a damaged one leaves it before.
+    """
+    if there := os.path.exists(path):
+        _fold(path)  # 1
+        os.link(path, aside)  # 2
+    moved: list[str] = []
+    try:
+        for end in BESIDE:  # 3
+            if os.path.exists(path + end):
+                os.rename(path + end, aside + end)
+                moved.append(end)
+        sync(path)
+        publish(new, path)  # 4
+    except OSError:
+        if os.path.exists(new):  # it never came to 4
+            for end in moved:
+                os.rename(aside + end, path + end)
+            if there:
+                os.unlink(aside)
+        raise
+    return [aside + end for end in ([""] if there else []) + moved]
+
+
+def _fold(path: str) -> None:
+    """Have SQLite take the write-ahead log into the file, unless the file is too damaged for it."""
+    db = database.connect(path, "write")
+    try:
+        db.set_busy_timeout(FOLD_MS)
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is damaged stays as it is
+        db.execute("PRAGMA journal_mode = DELETE")
+    except apsw.Error as problem:
+        fault = database.fault(problem)
+        if fault == "busy":
+            raise ResourceError(
+                f"another program has {path} open",
+                "close it, be it a server in mode READONLY or a command, and try again",
+            ) from problem
+        if fault != "damaged":
+            raise ResourceError(
+                f"cannot write {path}: {problem}", "nothing was changed"
+            ) from problem
+    finally:
+        db.close()
+
+
+def publish(new: str, path: str) -> None:
+    """Give a finished file its name, over what has that name now; on disk when this returns."""
+    os.replace(new, path)
+    sync(path)
+
+
+def sync(path: str) -> None:
+    """Have the names in a file's directory on disk."""
+    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def beside(path: str) -> list[str]:
+    """What lies beside a file that SQLite would take for its log."""
+    return [path + end for end in BESIDE if os.path.exists(path + end)]
+
+
+def discard(path: str) -> None:
+    """Remove an unfinished copy, if there is one."""
+    for name in (path, *beside(path)):
+        if os.path.exists(name):
+            os.unlink(name)
+
+
+def _version(db: Connection) -> int:
+    return int(str(db.pragma("user_version")))

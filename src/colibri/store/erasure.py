@@ -1,0 +1,191 @@
+"""Erasure: texts taken out of the file for good, under a record that says so.
+
+Payload and nonce of a record are deleted, and those of the call.enter that led to it: its arguments
+hold hashes of the text. The headers stay, so links, seals and proofs hold, and every verifier tells
+what is gone.
+
+What is deleted is not gone yet. SQLite overwrites it (`secure_delete`), but not the copies that it
+left in unused parts of pages when it once moved rows about; the search index keeps what it no
+longer finds; the write-ahead log has the pages as they were. So `erase` has the index merged, and
+`finish` after it has the file written anew and the log cut to nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from apsw import Connection
+
+from colibri.core.errors import Refused
+from colibri.core.ledger import ERASABLE
+from colibri.core.payload import load
+from colibri.core.replay import ERASED
+from colibri.store import ledger, tasks
+
+# Why the payloads of the other kinds have to stay.
+_NEEDED = {
+    "call.exit": "it says how a call ended, and holds no text",
+    "session.seal": "it is the proof of its session, and holds no text",
+    "task": "it shows how the task moved, and holds neither title nor description",
+    "erasure": "it says what was erased, and why",
+}
+
+
+class Target(NamedTuple):
+    """A record whose payload goes, and why."""
+
+    seq: int
+    kind: str
+    why: str
+
+
+class _Record(NamedTuple):
+    seq: int
+    kind: str
+    call: str
+    task: str | None
+    payload: dict[str, Any]
+
+
+def plan(db: Connection, seqs: Iterable[int]) -> list[Target]:
+    """What goes if these go, by seq.
+
+    ERR_NOT_FOUND, ERR_NOT_ERASABLE, ERR_ALREADY_ERASED; ERR_DAMAGED for a record that is not as it
+    was written: erased, it could no longer be told from a sound one.
+    """
+    named = [_named(db, seq) for seq in sorted(set(seqs))]
+    targets = {record.seq: Target(record.seq, record.kind, "named") for record in named}
+    records = list(named)
+    for record in named:
+        for other in _repeating(db, record):
+            if other.seq not in targets:
+                why = f"repeats the text of {record.seq}"
+                targets[other.seq] = Target(other.seq, other.kind, why)
+                records.append(other)
+    for record in records:
+        enter = _enter(db, record)
+        if enter is not None and enter not in targets:
+            why = f"the call that wrote {record.seq}"
+            targets[enter] = Target(_read(db, enter).seq, "call.enter", why)
+    return [targets[seq] for seq in sorted(targets)]
+
+
+def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str, object]:
+    """Delete what was planned, in the transaction it was planned in; the payload of the `erasure`
+    record that has to follow.
+    """
+    touched = {_task_of(db, target.seq) for target in targets if target.kind == "task.text"}
+    for target in targets:
+        db.execute("DELETE FROM payloads WHERE seq = ?", (target.seq,))
+        db.execute("UPDATE sessions SET intent = ? WHERE open_seq = ?", (ERASED, target.seq))
+    for id in touched:
+        _blank(db, id)
+    if touched:
+        # Without this the index keeps every three letters of the old text, and where they stood.
+        db.execute("INSERT INTO task_search (task_search) VALUES ('optimize')")
+    return {"seqs": [target.seq for target in targets], "reason": reason}
+
+
+def finish(db: Connection, timeout_ms: int) -> bool:
+    """Take away what is left of erased texts; False if somebody still reads the write-ahead log.
+
+    Writers wait meanwhile, about a second for each 50 MB. It can be done again at any time.
+    """
+    db.set_busy_timeout(timeout_ms)
+    db.execute("VACUUM")
+    busy, _, _ = next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    return not busy
+
+
+def _named(db: Connection, seq: int) -> _Record:
+    """A record that somebody wants to have erased, if it can be."""
+    kind: str | None = db.execute("SELECT kind FROM ledger WHERE seq = ?", (seq,)).get
+    if kind is None:
+        raise Refused("ERR_NOT_FOUND", f"there is no record {seq}")
+    if kind not in ERASABLE:
+        why = _NEEDED[kind]
+        raise Refused("ERR_NOT_ERASABLE", f"record {seq} is a {kind}, which stays: {why}")
+    return _read(db, seq)
+
+
+def _read(db: Connection, seq: int) -> _Record:
+    """A record with its payload, which has to be there and as it was written."""
+    breaks = ledger.check_range(db, seq, seq)
+    if breaks:
+        raise Refused(
+            "ERR_DAMAGED",
+            f"record {seq} is not as it was written ({breaks[0].what}): erased, it would no longer"
+            " tell; look at the whole log with audit_verify_chain first",
+        )
+    row: Any = db.execute(
+        "SELECT l.kind, l.call, l.task, p.body FROM ledger AS l"
+        " LEFT JOIN payloads AS p ON p.seq = l.seq WHERE l.seq = ?",
+        (seq,),
+    ).get
+    kind, call, task, body = row
+    if body is None:
+        raise Refused("ERR_ALREADY_ERASED", f"record {seq} is erased already")
+    return _Record(seq, kind, call, task, load(body))
+
+
+def _repeating(db: Connection, record: _Record) -> Iterator[_Record]:
+    """The other records of a task that hold a text which this one has set.
+
+    A change repeats the text that it replaces; and a text may be set once more.
+    """
+    if record.kind != "task.text":
+        return
+    texts = {name: new for name, (_, new) in record.payload["set"].items() if new}
+    for seq in _texts(db, record.task):
+        if seq != record.seq:
+            other = _read(db, seq)
+            if any(text in other.payload["set"].get(name, ()) for name, text in texts.items()):
+                yield other
+
+
+def _texts(db: Connection, task: str | None) -> list[int]:
+    """Where the texts of a task are that are not erased."""
+    rows = db.execute(
+        "SELECT l.seq FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
+        " WHERE l.task = ? AND l.kind = 'task.text' ORDER BY l.seq",
+        (task,),
+    )
+    return [int(str(seq)) for (seq,) in rows]
+
+
+def _enter(db: Connection, record: _Record) -> int | None:
+    """The call.enter of the call that wrote a record, unless it is erased; it is not far before."""
+    enter: int | None = db.execute(
+        "SELECT iif(p.seq IS NULL, NULL, l.seq) FROM ledger AS l LEFT JOIN payloads AS p"
+        " ON p.seq = l.seq WHERE l.seq < ? AND l.call = ? AND l.kind = 'call.enter'"
+        " ORDER BY l.seq DESC LIMIT 1",
+        (record.seq, record.call),
+    ).get
+    return enter
+
+
+def _task_of(db: Connection, seq: int) -> str:
+    id: str = db.execute("SELECT task FROM ledger WHERE seq = ?", (seq,)).get
+    return id
+
+
+def _blank(db: Connection, id: str) -> None:
+    """Take the texts out of a task's row that no record later than an erased one has set."""
+    erased: int = db.execute(
+        "SELECT max(seq) FROM ledger WHERE task = ? AND kind = 'task.text'"
+        " AND seq NOT IN (SELECT seq FROM payloads)",
+        (id,),
+    ).get
+    known = {
+        name for seq in _texts(db, id) if seq > erased for name in _read(db, seq).payload["set"]
+    }
+    task = tasks.get(db, id)
+    title = task.title if "title" in known else ERASED
+    description = task.description
+    if description is not None and "description" not in known:
+        description = ERASED
+    db.execute(
+        "UPDATE tasks SET title = ?, description = ? WHERE number = ?",
+        (title, description, task.number),
+    )
+    text = tasks.folded({"title": title, "description": description})
+    db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (text, task.number))

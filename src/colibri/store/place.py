@@ -1,0 +1,77 @@
+"""Where the database lies: on what kind of file system, and who else gets at it.
+
+It looks with `os.stat` alone: see db.py for what opening the file would do.
+"""
+
+import os
+
+from colibri.core.errors import ResourceError
+
+MOUNTS = "/proc/self/mountinfo"
+# Where locks or memory shared between processes cannot be trusted; beside these every FUSE.
+_REMOTE = frozenset(
+    {"9p", "afs", "ceph", "cifs", "coda", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
+)
+
+
+def require_local(path: str) -> None:
+    """ResourceError if SQLite's write-ahead log is not safe there; where Linux tells, that is."""
+    kind = file_system(path)
+    if kind is not None and (kind in _REMOTE or kind.split(".")[0] in ("fuse", "fuseblk")):
+        raise ResourceError(
+            f"{path} is on a network or user-space file system ({kind}), where a database that"
+            " several processes share can be damaged",
+            "set COLIBRI_DB_PATH to a local disk",
+        )
+
+
+def file_system(path: str) -> str | None:
+    """The type of the file system that a path is on, or would be; None if nobody says.
+
+    It is found by the number of its device. Those of btrfs's subvolumes are in no list.
+    """
+    try:
+        with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:  # not Linux
+        return None
+    device = _device(path)
+    for line in lines:
+        mount, _, source = line.partition(" - ")
+        if mount.split()[2] == device:
+            return source.split()[0]
+    return None
+
+
+def _device(path: str) -> str:
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    number = os.stat(path).st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def exposure(path: str) -> str:
+    """Which files of a database other users can read or write, and what to do; or nothing."""
+    path = os.path.realpath(path)
+    try:
+        way = _way(os.path.dirname(path))
+    except OSError:
+        return ""  # the directory is gone, which others will tell
+    files = [file for file in (path, f"{path}-wal") if _opens(file) & way]
+    return f"other users can open {' and '.join(files)}: chmod 600" if files else ""
+
+
+def _way(directory: str) -> int:
+    """Who may pass all the directories down to this one: the x bits of group and others."""
+    bits = 0o011 & os.stat(directory).st_mode
+    above = os.path.dirname(directory)
+    return bits if above == directory else bits & _way(above)
+
+
+def _opens(file: str) -> int:
+    """Who may read or write a file, as if these were the x bits of group and others."""
+    try:
+        mode = os.stat(file).st_mode
+    except FileNotFoundError:
+        return 0
+    return (mode >> 2) | (mode >> 1)

@@ -1,0 +1,198 @@
+// One entry of the timeline: a thought, a change of a task, a call, or what is not there.
+
+import { button, el, passage, plain, stored } from "./dom.mjs";
+import { state } from "./story.mjs";
+import { callTitle, clock, count, findingText, list, refusalReason } from "./words.mjs";
+
+const MOST_RECORDS = 100;
+const RAW = { characters: 20_000, lines: 400 };
+
+/** The entry, with what is wrong with it; `prove(record)` is what shows a thought in its seal. */
+export function drawEntry(entry, findings, prove) {
+  const { type, seq, at } = entry;
+  const [title, ...rest] = DRAWN[type](entry, prove);
+  const time = at === undefined || type === "hidden" ? null
+    : el("time", { datetime: at, title: at }, clock(at));
+  const alarms = findings.map((finding) => el("p", { class: "alarm" }, `${findingText(finding)}.`));
+  const attributes = { id: `entry-${seq}`, "data-type": type, "data-bad": findings.length > 0 };
+  return el("li", { class: "entry", tabindex: "-1", ...attributes },
+    el("div", { class: "when" }, time),
+    el("div", { class: "what" }, title, ...alarms, ...rest, details(entry)));
+}
+
+const DRAWN = {
+  thought: drawThought,
+  task: drawTask,
+  call: drawCall,
+  open: drawCall,
+  refused: drawCall,
+  other: drawSession,
+  erasure: drawErasure,
+  hidden: drawHidden,
+  gap: drawGap,
+};
+
+const headline = (...parts) => el("p", { class: "headline" }, ...parts);
+const aside = (...parts) => el("p", { class: "soft" }, ...parts);
+const named = (id) => (id === null ? null : stored(id));
+
+function facts(...parts) {
+  const known = parts.filter((part) => part !== null);
+  if (known.length === 0) return null;
+  return el("p", { class: "facts" }, ...known.map((part) => el("span", {}, part)));
+}
+
+/** Why what a record says is not here. */
+function missing(entry, record) {
+  const erasure = entry.erasures.get(record.seq);
+  if (erasure === undefined) return el("p", { class: "erased" }, "Its content is not in this evidence.");
+  const { reason } = erasure.body;
+  const why = reason === null ? "" : `, reason: ${plain(reason)}`;
+  const text = `Erased. Record ${erasure.seq} says so${why}. The record itself keeps its place.`;
+  return el("p", { class: "erased" }, text);
+}
+
+// Thoughts.
+
+const THOUGHTS = { plan: "Plan", analysis: "Analysis", decision: "Decision", reflection: "Reflection" };
+
+function drawThought(entry, prove) {
+  const [record] = entry.changes;
+  const { body, seq } = record;
+  const proof = prove(record);
+  const label = { "aria-label": `R-${seq} in the seal` };
+  return [
+    headline(THOUGHTS[body?.type] ?? "Thought"),
+    body === null ? missing(entry, record) : passage(body.content, "quote"),
+    facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button("in the seal", proof, label) : null),
+  ];
+}
+
+// Tasks.
+
+const isEmpty = (value) => value === null || (Array.isArray(value) && value.length === 0);
+const inWords = (value) => (isEmpty(value) ? "nothing" : Array.isArray(value) ? value.join(", ") : value);
+
+function drawTask(entry) {
+  const [first] = entry.changes;
+  if (first.kind === "task" && first.body?.version === 1) return drawCreation(entry);
+  const drawn = entry.changes.flatMap((record) => drawChange(entry, record));
+  return [...drawn, facts(named(entry.agent))];
+}
+
+function drawCreation(entry) {
+  const [record, text] = entry.changes;
+  const { priority, project, assignee, depends_on: needed } = record.body.set;
+  const { title, description } = text?.body?.set ?? {};
+  const given = (words, pair) =>
+    (isEmpty(pair?.[1] ?? null) ? null : plain(`${words} ${inWords(pair[1])}`));
+  return [
+    headline("New task ", stored(record.task)),
+    title === undefined ? missing(entry, text ?? record) : passage(title[1], "quote"),
+    isEmpty(description?.[1] ?? null) ? null : passage(description[1], "quote"),
+    facts(
+      given("priority", priority), given("project", project), given("assigned to", assignee),
+      given("waits for", needed), named(entry.agent),
+    ),
+  ];
+}
+
+/** A later change, or one of its two records. */
+function drawChange(entry, record) {
+  const { body, task } = record;
+  if (body === null) return [headline(stored(task), ": another text"), missing(entry, record)];
+  const { status, ...others } = body.set;
+  const drawn = [];
+  if (status === undefined) {
+    drawn.push(headline(stored(task), " changed"));
+  } else {
+    const [from, to] = status;
+    drawn.push(headline(stored(task), " ", state(from), " → ", state(to)));
+    if (from === "VERIFY" && to === "GATHER") {
+      drawn.push(el("p", {}, `It is tried again: attempt ${body.attempt} begins.`));
+    }
+  }
+  for (const [name, [old, now]] of Object.entries(others)) {
+    const title = name === "depends_on" ? "waits for" : name;
+    drawn.push(passage(`${title}: ${inWords(old)} → ${inWords(now)}`, "change"));
+  }
+  return drawn;
+}
+
+// Calls that changed nothing.
+
+const ENDS = { refused: "Refused", invalid: "Not accepted", error: "Failed", cancelled: "Cancelled" };
+
+function drawCall(entry) {
+  const { type, tool, task, code, outcome, agent } = entry;
+  const title = callTitle(entry);
+  const subject = task === null || title.includes(task) ? [] : [": ", stored(task)];
+  const drawn = [headline(title, ...subject)];
+  if (type === "refused") {
+    const end = ENDS[outcome] ?? "Not done";
+    drawn.push(el("p", { class: "refusal" }, `${end}: ${refusalReason(entry)}.`));
+  } else if (type === "open") {
+    const why = "It has no end: it was still running, or its server stopped.";
+    drawn.push(el("p", { class: "refusal" }, why));
+  }
+  const inCode = (text) => (text === null ? null : el("code", {}, plain(text, 128)));
+  return [...drawn, facts(inCode(tool), inCode(code), named(agent))];
+}
+
+// Sessions and erasures.
+
+function drawSession(entry) {
+  const [record] = entry.changes;
+  const { kind, session, body } = record;
+  const opens = kind === "session.open";
+  const drawn = [headline("Session ", stored(session), opens ? " opened" : " sealed")];
+  if (body === null) {
+    drawn.push(missing(entry, record));
+  } else if (opens) {
+    drawn.push(passage(body.intent, "quote"));
+  } else {
+    drawn.push(el("p", {}, `${count(body.count, "thought")} under the root `, el("code", {}, body.root)));
+  }
+  return [...drawn, facts(named(entry.task), named(entry.agent))];
+}
+
+function drawErasure(entry) {
+  const [{ body }] = entry.changes;
+  if (body === null) return [headline("Something was erased")];
+  const { seqs, reason } = body;
+  const which = list(seqs.slice(0, 20).map(String)) + (seqs.length > 20 ? " …" : "");
+  return [
+    headline(`Content of ${seqs.length === 1 ? "record" : "records"} ${which} erased`),
+    passage(reason === null ? "No reason is given." : `Reason: ${reason}`, "change"),
+  ];
+}
+
+// What is not there.
+
+function drawHidden({ records, task, session }) {
+  if (task === null) return [aside(`${count(records.length, "record")} of other work: only headers are here`)];
+  const place = session === null ? [] : [" in session ", stored(session)];
+  return records.some(({ kind }) => kind === "thought")
+    ? [aside("A thought about ", stored(task), ...place, "; its text is not in this evidence")]
+    : [aside("A call about ", stored(task), ...place, "; what it asked and how it ended is not in this evidence")];
+}
+
+function drawGap({ first, last }) {
+  const which = first === last ? `Record ${first} is` : `Records ${first} to ${last} are`;
+  return [aside(`${which} not in this evidence`)];
+}
+
+/** The records behind an entry, as they are in the log; made when they are asked for. */
+function details({ records, first, last, type }) {
+  if (type === "gap") return null;
+  const which = first === last ? `record ${first}` : `records ${first}–${last}`;
+  const node = el("details", {}, el("summary", {}, which));
+  node.addEventListener("toggle", () => {
+    if (!node.open || node.childElementCount > 1) return;
+    const shown = records.slice(0, MOST_RECORDS);
+    const texts = shown.map(({ header, ...record }) => JSON.stringify(record, null, 2));
+    if (records.length > shown.length) texts.push(`… ${records.length - shown.length} others`);
+    node.append(passage(texts.join("\n"), "raw", RAW));
+  });
+  return node;
+}

@@ -1,0 +1,219 @@
+// From the text of an evidence bundle (docs/formats.md §8) to what the page tells: sessions, tasks and
+// the entries of the timeline. Pure: no document, no clock. Whether it may be believed is for verify()
+// to say, which is given the same text and refuses all that JSON.parse could read in another way.
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** The members of a bundle, and its records with `body`, which is null where no payload is there. */
+export function readBundle(text) {
+  const { log, scope, head, headers, payloads, proofs } = JSON.parse(text);
+  const records = headers.map((header) => {
+    const record = readJson(header);
+    const payload = payloads[record.seq];
+    return { ...record, header, body: payload === undefined ? null : readJson(payload.body) };
+  });
+  return { log, scope, head, records, proofs };
+}
+
+/** The bytes of base64. */
+export function decode(base64) {
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
+const readJson = (base64) => JSON.parse(utf8.decode(decode(base64)));
+
+/** Everything that the page shows of a bundle. */
+export function derive({ log, scope, head, records, proofs }) {
+  const erasedBy = new Map(); // seq → the erasure that names it
+  for (const record of records) {
+    if (record.kind !== "erasure") continue;
+    for (const seq of record.body?.seqs ?? []) erasedBy.set(seq, record);
+  }
+  const entries = entriesOf(records, erasedBy);
+  const tasks = replay(entries);
+  return {
+    log,
+    head,
+    scope: scopeOf(scope),
+    recordCount: records.length,
+    entries: joinHidden(entries, tasks),
+    tasks: [...tasks.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    sessions: sessionsOf(records, proofs, erasedBy),
+    agents: [...new Set(records.filter(isShown).map((record) => record.agent))].filter(Boolean),
+  };
+}
+
+const isShown = (record) => record.body !== null;
+
+function scopeOf(scope) {
+  if (scope === null) return { kind: "log", id: null };
+  const [[kind, id]] = Object.entries(scope);
+  return { kind, id };
+}
+
+// The timeline: one entry for each call, with all that it wrote, at the record by which it took effect.
+
+const CALL = ["call.enter", "call.exit"];
+const TYPES = { thought: "thought", task: "task", "task.text": "task" };
+const OTHER = ["session.open", "session.seal"];
+
+function entriesOf(records, erasedBy) {
+  const calls = new Map();
+  const entries = [];
+  let before = 0;
+  for (const record of records) {
+    if (record.seq > before + 1) entries.push(gap(before + 1, record.seq - 1));
+    before = record.seq;
+    if (record.kind === "erasure") {
+      entries.push(entryOf([record], erasedBy));
+    } else if (calls.has(record.call)) {
+      calls.get(record.call).push(record);
+    } else {
+      calls.set(record.call, [record]);
+    }
+  }
+  for (const written of calls.values()) entries.push(entryOf(written, erasedBy));
+  return entries.sort((a, b) => a.seq - b.seq);
+}
+
+function gap(first, last) {
+  return { type: "gap", seq: first, first, last, records: [], changes: [], task: null };
+}
+
+function entryOf(records, erasedBy) {
+  const find = (kind) => records.find((record) => record.kind === kind) ?? null;
+  const [enter, exit] = [find("call.enter"), find("call.exit")];
+  const changes = records.filter((record) => !CALL.includes(record.kind));
+  const main = changes[0] ?? exit ?? enter;
+  const named = (name) => records.map((record) => record[name]).find((id) => id !== null) ?? null;
+  const entry = {
+    seq: main.seq,
+    at: main.at,
+    first: records[0].seq,
+    last: records.at(-1).seq,
+    records,
+    changes,
+    tool: enter?.body?.tool ?? exit?.body?.tool ?? null,
+    arguments: enter?.body?.arguments ?? null,
+    outcome: exit?.body?.outcome ?? null,
+    code: exit?.body?.code ?? null,
+    duration: exit?.body?.duration_ms ?? null,
+    session: named("session"),
+    task: named("task"),
+    agent: named("agent"),
+    erasures: new Map(records.filter((r) => erasedBy.has(r.seq)).map((r) => [r.seq, erasedBy.get(r.seq)])),
+  };
+  return { ...entry, type: typeOf(entry) };
+}
+
+/** thought, task, call, refused, open, other (of a session), erasure, hidden or gap. */
+function typeOf({ records, changes, outcome, erasures }) {
+  if (!records.some(isShown) && erasures.size === 0) return "hidden";
+  const [change] = changes;
+  if (change?.kind === "erasure") return "erasure";
+  if (change !== undefined) return OTHER.includes(change.kind) ? "other" : TYPES[change.kind];
+  if (outcome === null) return "open";
+  return outcome === "ok" ? "call" : "refused";
+}
+
+/** Neighbours of which only headers are there become one entry, unless they name a task shown here. */
+function joinHidden(entries, tasks) {
+  const joined = [];
+  for (const entry of entries) {
+    const last = joined.at(-1);
+    if (entry.type !== "hidden" || tasks.has(entry.task)) {
+      joined.push(entry);
+    } else if (last?.type === "hidden" && last.task === null) {
+      last.records.push(...entry.records);
+      last.last = Math.max(last.last, entry.last);
+    } else {
+      joined.push({ ...entry, task: null, records: [...entry.records] });
+    }
+  }
+  return joined;
+}
+
+// The tasks, by replaying their records; what a refused call met is noted on its entry.
+
+const TERMINAL = ["DONE", "CANCELLED"];
+
+function replay(entries) {
+  const tasks = new Map();
+  for (const entry of entries) {
+    for (const record of entry.changes) {
+      if (record.kind === "task" || record.kind === "task.text") change(tasks, record, entry);
+      if (record.kind === "thought" && tasks.has(record.task)) tasks.get(record.task).thoughts += 1;
+    }
+    if (entry.type === "refused") entry.met = met(tasks, entry);
+  }
+  return tasks;
+}
+
+function change(tasks, record, entry) {
+  if (!tasks.has(record.task)) tasks.set(record.task, newTask(record));
+  const task = tasks.get(record.task);
+  if (record.body === null) {
+    // The text was erased, or is not in the bundle: what the task was called is unknown from here on.
+    Object.assign(task, { title: null, description: null, erased: entry.erasures.has(record.seq) });
+    return;
+  }
+  const { set, attempt = task.attempt } = record.body;
+  for (const [name, [, now]] of Object.entries(set)) task[name] = now;
+  task.attempt = attempt;
+  task.changed = record.at;
+  if ("status" in set) task.path.push({ status: set.status[1], seq: record.seq, at: record.at });
+}
+
+function newTask({ task, at, seq }) {
+  return {
+    id: task, created: at, changed: at, seq, title: null, description: null, erased: false,
+    status: null, attempt: 1, priority: null, assignee: null, project: null, depends_on: [],
+    thoughts: 0, path: [],
+  };
+}
+
+/** The state of the task that a refused call was about, and the tasks that it still waited for. */
+function met(tasks, { task: id, arguments: given }) {
+  const task = tasks.get(id);
+  if (task === undefined) return { status: null, waiting: [] };
+  const needed = Array.isArray(given?.depends_on) ? given.depends_on : task.depends_on;
+  const waiting = needed.filter((other) => tasks.has(other) && !TERMINAL.includes(tasks.get(other).status));
+  return { status: task.status, attempt: task.attempt, waiting };
+}
+
+// The sessions of which anything but headers is there. A thought has its place in its session, and where
+// the others are not here, its proof's path to the root.
+
+function sessionsOf(records, proofs, erasedBy) {
+  const proofOf = new Map(proofs.map((proof) => [proof.seq, proof]));
+  const sessions = new Map();
+  for (const record of records) {
+    const { kind, session: id, seq } = record;
+    if (!["session.open", "thought", "session.seal"].includes(kind)) continue;
+    if (!sessions.has(id)) sessions.set(id, { id, opening: null, thoughts: [], seal: null, shown: false });
+    const session = sessions.get(id);
+    session.shown ||= isShown(record) || erasedBy.has(seq);
+    if (kind === "thought") {
+      const { index, path } = proofOf.get(seq) ?? { index: session.thoughts.length, path: null };
+      session.thoughts.push({ record, index, path });
+    }
+    if (kind === "session.open") session.opening ??= record;
+    if (kind === "session.seal") session.seal ??= record;
+  }
+  return [...sessions.values()].filter((session) => session.shown);
+}
+
+/** All that can be searched for in an entry, in lower case. */
+export function searchText(entry) {
+  const words = [entry.tool, entry.code, entry.outcome, entry.session, entry.task, entry.agent];
+  for (const record of entry.records) words.push(String(record.seq), ...textsIn(record.body));
+  return words.filter(Boolean).join("\n").toLowerCase();
+}
+
+function textsIn(value) {
+  if (typeof value === "string") return [value];
+  return value === null || typeof value !== "object" ? [] : Object.values(value).flatMap(textsIn);
+}

@@ -1,0 +1,133 @@
+// The report: the evidence in this page, read, shown and checked in the reader's browser. Nothing is
+// fetched, and nothing is said about the evidence that does not come from it.
+
+import { $, el } from "./dom.mjs";
+import { judge, serve } from "./judge.mjs";
+import { derive, readBundle } from "./model.mjs";
+import { showStory } from "./story.mjs";
+import { showTasks } from "./tasks.mjs";
+import { Timeline } from "./timeline.mjs";
+import { canBeDrawn, Tree } from "./tree.mjs";
+import { parseOutside, showAnswer, showProblem, showVerdict } from "./verdict.mjs";
+import { count } from "./words.mjs";
+
+const SECTIONS = ["story", "tasks", "timeline", "seal"];
+const NOTHING = { reveal: () => {}, mark: () => {} };
+
+/** A page with its evidence; `timeline` is NOTHING while there is nothing to show. */
+class Report {
+  timeline = NOTHING;
+  showSeal = () => {};
+  turn = 0;
+
+  constructor(text) {
+    this.text = text;
+    this.bytes = new TextEncoder().encode(text);
+  }
+
+  /** Judge the evidence together with what the reader brought along, or null. */
+  async check(outside) {
+    const mine = (this.turn += 1);
+    document.body.dataset.verdict = "checking";
+    $("verdict-word").textContent = `Checking ${this.model ? count(this.model.recordCount, "record") : ""} …`;
+    try {
+      const verdict = await judge(this.bytes, outside ?? {});
+      if (mine !== this.turn) return;
+      if (verdict.bundle === null) this.hide("It cannot be read.");
+      showVerdict(verdict, outside, (seq) => this.timeline.reveal(seq));
+      this.timeline.mark(verdict.findings);
+      if (outside !== null) showAnswer(verdict, outside);
+    } catch (problem) {
+      if (mine === this.turn) showProblem(problem);
+    }
+    document.body.dataset.checked = this.turn;
+  }
+
+  /** Show what the evidence says. */
+  show() {
+    try {
+      const model = derive(readBundle(this.text));
+      showStory(model);
+      const prove = this.showSeals(model);
+      this.timeline = new Timeline(model, prove);
+      showTasks(model.tasks, (id) => this.timeline.chooseTask(id));
+      this.model = model;
+    } catch (problem) {
+      this.hide(`It cannot be shown: ${problem.message}.`);
+    }
+  }
+
+  hide(why) {
+    this.timeline = NOTHING;
+    for (const id of SECTIONS) $(id).hidden = true;
+    $("title").textContent = "A report that cannot be shown";
+    $("scope").textContent = why;
+  }
+
+  /** The seals, one at a time; the answer leads from a thought's record to its place in one. */
+  showSeals({ sessions }) {
+    const sealed = sessions.filter(canBeDrawn);
+    const reveal = (seq) => this.timeline.reveal(seq);
+    const trees = new Map(sealed.map((session) => [session.id, new Tree(session, reveal)]));
+    $("unsealed").hidden = sealed.length > 0;
+    $("sealed").hidden = sealed.length === 0;
+    $("by-session").append(...sealed.map(({ id }) => el("option", { value: id }, id)));
+    $("by-session").closest("label").hidden = sealed.length < 2;
+    $("by-session").onchange = () => this.showSeal();
+    this.showSeal = (seq = null) => {
+      const tree = trees.get($("by-session").value);
+      // A forged proof may have no hash where one should be.
+      tree?.show(seq).catch(() => {
+        $("sealed").hidden = true;
+        $("unsealed").hidden = false;
+      });
+    };
+    return ({ session, seq }) => trees.has(session) && (() => {
+      $("by-session").value = session;
+      this.showSeal(seq);
+    });
+  }
+
+  /** The bundle as a file, for a verifier of the reader's own. */
+  save() {
+    const name = (this.model?.scope.id ?? "evidence").replace(/[^A-Za-z0-9._-]/g, "_");
+    const url = URL.createObjectURL(new Blob([this.bytes], { type: "application/json" }));
+    el("a", { href: url, download: `${name}.colibri.json` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  }
+
+  compare() {
+    const outside = parseOutside($("outside-value").value);
+    $("outside-value").setAttribute("aria-invalid", String(outside === undefined));
+    $("outside-answer").className = outside === undefined ? "unclear" : "";
+    $("outside-answer").textContent = outside === undefined
+      ? "This is neither: a root is 64 hex digits, a head is NUMBER:64 hex digits."
+      : "";
+    this.check(outside ?? null); // what cannot be read counts as nothing brought
+  }
+}
+
+const THEMES = { "": "light", light: "dark", dark: "" };
+
+function changeTheme() {
+  const root = document.documentElement;
+  root.dataset.theme = THEMES[root.dataset.theme ?? ""];
+  $("theme").textContent = `Colours: ${root.dataset.theme || "automatic"}`;
+}
+
+async function start() {
+  const report = new Report($("evidence").textContent);
+  report.show();
+  $("outside").addEventListener("submit", (event) => {
+    event.preventDefault();
+    report.compare();
+  });
+  $("save").onclick = () => report.save();
+  $("theme").onclick = changeTheme;
+  globalThis.addEventListener("beforeprint", () => ($("not-checked-part").open = true));
+  await report.check(null);
+  report.showSeal(); // afterwards: it takes as many hashes again
+}
+
+if (typeof document === "undefined") serve();
+else start();

@@ -1,0 +1,151 @@
+// The timeline: every entry in the order of the log, filtered and searched, drawn in portions so that
+// a session of 10,000 records stays quick.
+
+import { $, el, plain } from "./dom.mjs";
+import { drawEntry } from "./entry.mjs";
+import { searchText } from "./model.mjs";
+import { count, day } from "./words.mjs";
+
+const PORTION = 100;
+const BEFORE = 10; // how many entries are shown above one that is looked for
+const MOST_PRINTED = 2_000;
+const MOST_TASKS = 1_000; // to choose from
+
+// type of entry → the box that shows or hides it
+const GROUPS = {
+  thought: "thought", task: "task", call: "call", open: "call", refused: "refused",
+  other: "other", erasure: "other", hidden: "other", gap: "other",
+};
+
+/** The entries on the page: which are found, and from where to where they are drawn. */
+export class Timeline {
+  /** `prove(record)` is what shows a thought in its seal, if there is one. */
+  constructor({ entries, tasks }, prove) {
+    this.entries = entries;
+    this.prove = prove;
+    this.texts = new Map(); // entry → what is searched, made when it is first needed
+    this.findings = new Map(); // entry → what is wrong with it
+    this.boxes = [...document.querySelectorAll("#filters input[type=checkbox]")];
+    this.label(tasks);
+    this.listen();
+    this.filter();
+  }
+
+  label(tasks) {
+    for (const box of this.boxes) {
+      const number = this.entries.filter(({ type }) => GROUPS[type] === box.value).length;
+      box.closest("label").querySelector("[data-count]").textContent = number.toLocaleString("en");
+    }
+    const options = tasks.slice(0, MOST_TASKS).map(({ id, title }) =>
+      el("option", { value: id }, `${id} ${plain(title ?? "", 40)}`));
+    $("by-task").append(...options);
+  }
+
+  listen() {
+    $("filters").addEventListener("input", () => this.filter());
+    $("filters").addEventListener("submit", (event) => event.preventDefault());
+    $("clear").onclick = () => {
+      this.clear();
+      this.filter();
+    };
+    $("earlier").onclick = () => this.move(this.from - PORTION, this.to, this.found[this.from]);
+    $("later").onclick = () => this.move(this.from, this.to + PORTION, this.found[this.to]);
+    globalThis.addEventListener("beforeprint", () => this.move(0, MOST_PRINTED));
+  }
+
+  clear() {
+    for (const box of this.boxes) box.checked = true;
+    $("by-task").value = "";
+    $("search").value = "";
+  }
+
+  filter() {
+    const shown = new Set(this.boxes.filter((box) => box.checked).map((box) => box.value));
+    const task = $("by-task").value;
+    const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    this.found = this.entries.filter((entry) =>
+      shown.has(GROUPS[entry.type]) && (task === "" || entry.task === task) && this.has(entry, words));
+    this.move(0, PORTION);
+  }
+
+  has(entry, words) {
+    if (words.length === 0) return true;
+    if (!this.texts.has(entry)) this.texts.set(entry, searchText(entry));
+    return words.every((word) => this.texts.get(entry).includes(word));
+  }
+
+  /** Draw another stretch; the entry that is named gets the focus. */
+  move(from, to, entry) {
+    this.from = Math.max(0, from);
+    this.to = to;
+    this.draw();
+    const node = entry === undefined ? null : $(`entry-${entry.seq}`);
+    node?.focus();
+    node?.scrollIntoView({ block: "center" });
+  }
+
+  draw() {
+    const nodes = [];
+    let date = "";
+    for (const entry of this.found.slice(this.from, this.to)) {
+      if (entry.at !== undefined && day(entry.at) !== date) {
+        date = day(entry.at);
+        nodes.push(el("li", { class: "day" }, date));
+      }
+      nodes.push(drawEntry(entry, this.findings.get(entry) ?? [], this.prove));
+    }
+    $("entries").replaceChildren(...nodes);
+    $("earlier").hidden = this.from === 0;
+    $("later").hidden = this.to >= this.found.length;
+    $("later").textContent = `Show ${Math.max(0, Math.min(PORTION, this.found.length - this.to))} more`;
+    $("shown").textContent = this.shownText();
+  }
+
+  shownText() {
+    const [found, all] = [this.found.length, this.entries.length];
+    const last = Math.min(this.to, found);
+    if (found === 0) return "No entry fits.";
+    const every = count(all, "entry", "entries");
+    const which = found === all ? `All ${every}` : `${found.toLocaleString("en")} of ${every}`;
+    if (last - this.from === found) return `${which}.`;
+    return `${which}; here are ${(this.from + 1).toLocaleString("en")} to ${last.toLocaleString("en")}.`;
+  }
+
+  /** The entry of a record, or the gap that it is missing in. */
+  entryOf(seq) {
+    return this.entries.find(({ type, records, first, last }) =>
+      (type === "gap" ? first <= seq && seq <= last : records.some((record) => record.seq === seq)));
+  }
+
+  /** Lead to a record; to the one before it, if it is not there. */
+  reveal(seq) {
+    const entry = this.entryOf(seq) ?? this.entries.findLast(({ first }) => first <= seq);
+    if (entry === undefined) return;
+    if (!this.found.includes(entry)) {
+      this.clear();
+      this.found = this.entries;
+    }
+    const at = this.found.indexOf(entry);
+    this.move(at - BEFORE, at + PORTION, entry);
+  }
+
+  /** Only what is about a task. */
+  chooseTask(id) {
+    this.clear();
+    $("by-task").value = id;
+    if ($("by-task").value !== id) $("search").value = id; // there are too many to choose from
+    this.filter();
+    $("timeline-title").focus();
+  }
+
+  /** Show beside their entries what a verifier found. */
+  mark(findings) {
+    this.findings = new Map();
+    for (const finding of findings) {
+      const entry = finding.seq === null ? undefined : this.entryOf(finding.seq);
+      if (entry === undefined) continue;
+      this.findings.set(entry, [...(this.findings.get(entry) ?? []), finding]);
+    }
+    this.draw();
+  }
+}

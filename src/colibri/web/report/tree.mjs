@@ -1,0 +1,238 @@
+// The seal as a picture: the Merkle tree (docs/formats.md §4) lying on its side, root at the left, one
+// line for each thought or for a part of the tree that is folded. A small tree is shown whole; of a
+// large one the part that the reader looks at, so that 10,000 thoughts stay readable.
+
+import { hex, leafHash, nodeHash, unhex } from "../verify.mjs";
+import { $, button, el, plain, svg } from "./dom.mjs";
+import { decode } from "./model.mjs";
+import { count, shortHash } from "./words.mjs";
+
+const WHOLE = 32; // a tree of this size is never folded
+const DEEP = 4; // how many levels are open below what the reader looks at
+const FEW = 8;
+
+// The tree. A part of it is {first, last}: the leaves from `first` to before `last`.
+
+const leaf = (index) => ({ first: index, last: index + 1 });
+const key = ({ first, last }) => `${first}-${last}`;
+const split = (size) => 2 ** Math.floor(Math.log2(size - 1)); // the largest power of two below it
+
+/** The two halves of a part. */
+function halves({ first, last }) {
+  const middle = first + split(last - first);
+  return [{ first, last: middle }, { first: middle, last }];
+}
+
+/** From a leaf upwards: each neighbour, the side it is on, and what the two make together. */
+export function pathOf(size, index) {
+  const steps = [];
+  let makes = { first: 0, last: size };
+  while (makes.last - makes.first > 1) {
+    const [left, right] = halves(makes);
+    const isLeft = index < left.last;
+    steps.unshift({ makes, sibling: isLeft ? right : left, side: isLeft ? "right" : "left" });
+    makes = isLeft ? left : right;
+  }
+  return steps;
+}
+
+/** Part → its hash, as far as the thoughts and their proofs tell; a proof has the siblings' hashes. */
+export async function hashParts(size, thoughts) {
+  const hashes = new Map();
+  await Promise.all(thoughts.map(async ({ index, record }) => {
+    hashes.set(key(leaf(index)), await leafHash(decode(record.header)));
+  }));
+  for (const { index, path } of thoughts) {
+    for (const [at, { sibling }] of path === null ? [] : pathOf(size, index).entries()) {
+      if (!hashes.has(key(sibling))) hashes.set(key(sibling), unhex(path[at])); // ours go first
+    }
+  }
+  await combine({ first: 0, last: size }, hashes);
+  return hashes;
+}
+
+async function combine(part, hashes) {
+  if (hashes.has(key(part))) return hashes.get(key(part));
+  if (part.last - part.first === 1) return null;
+  const [left, right] = await Promise.all(halves(part).map((half) => combine(half, hashes)));
+  if (left === null || right === null) return null;
+  const hash = await nodeHash(left, right);
+  hashes.set(key(part), hash);
+  return hash;
+}
+
+/** The smallest part around a leaf that has a few leaves. */
+export function around(size, index) {
+  const parts = pathOf(size, index).map(({ makes }) => makes);
+  return parts.findLast(({ first, last }) => last - first <= FEW) ?? leaf(index);
+}
+
+/** What is shown of a tree when the reader looks at `focus`: a node without children is one line. */
+export function outline(size, focus, isKnown = () => true) {
+  const within = (a, b) => b.first <= a.first && a.last <= b.last;
+  const grow = (part, depth, below) => {
+    const node = { ...part, depth, children: [] };
+    const length = part.last - part.first;
+    const parts = length === 1 ? [] : halves(part);
+    const isWay = within(focus, part) && length > focus.last - focus.first;
+    const isOpen = size <= WHOLE || isWay || (within(part, focus) && below < DEEP);
+    if (isOpen && parts.every(isKnown)) {
+      node.children = parts.map((half) => grow(half, depth + 1, isWay ? 0 : below + 1));
+    }
+    return node;
+  };
+  return grow({ first: 0, last: size }, 0, 0);
+}
+
+const nodesOf = (node) => [node, ...node.children.flatMap(nodesOf)];
+
+// On the page.
+
+const LINE = 34; // px, the height of a line: as in the style
+const ROOM = 190; // px, the most that the branches take
+
+/** A sealed session on the page: which part the reader looks at, and which thought is chosen. */
+export class Tree {
+  /** `reveal(seq)` leads to a record in the timeline. */
+  constructor({ thoughts, seal }, reveal) {
+    this.seal = seal.body;
+    this.whole = { first: 0, last: seal.body.count };
+    this.size = seal.body.count;
+    this.proven = thoughts;
+    this.thoughts = new Map(thoughts.map((thought) => [thought.index, thought.record]));
+    this.reveal = reveal;
+    this.focus = this.whole;
+    this.chosen = null;
+    this.hashes = null;
+  }
+
+  /** Draw it; with a thought's seq, show how the seal covers that. */
+  async show(seq = null) {
+    this.hashes ??= await hashParts(this.size, this.proven);
+    this.root = hex(this.hashes.get(key(this.whole)) ?? []);
+    $("tree-root").replaceChildren(
+      `The root of ${count(this.size, "thought")}, computed here, is `, el("code", {}, this.root),
+      this.root === this.seal.root ? ", the same as in the seal." : ", NOT the same as in the seal.",
+    );
+    $("tree-whole").onclick = () => this.look(this.whole);
+    this.draw();
+    this.showProof();
+    if (seq !== null) this.choose(seq);
+  }
+
+  choose(seq) {
+    const [index] = [...this.thoughts].find(([, record]) => record.seq === seq);
+    if (this.size > WHOLE) this.focus = around(this.size, index);
+    this.mark(index);
+  }
+
+  look(part) {
+    this.focus = part;
+    this.draw();
+    this.focusOn(part.first);
+  }
+
+  mark(index) {
+    this.chosen = index;
+    this.draw();
+    this.showProof();
+    this.focusOn(index);
+  }
+
+  focusOn(first) {
+    $("tree").querySelector(`[data-first="${first}"]`)?.focus();
+  }
+
+  draw() {
+    const tree = outline(this.size, this.focus, (part) => this.hashes.has(key(part)));
+    const path = this.chosen === null ? [] : pathOf(this.size, this.chosen);
+    const marks = new Map();
+    for (const { makes, sibling } of path) marks.set(key(makes), "path").set(key(sibling), "sibling");
+    if (this.chosen !== null) marks.set(key(leaf(this.chosen)), "path");
+    const lines = nodesOf(tree).filter(({ children }) => children.length === 0);
+    $("tree").replaceChildren(
+      picture(tree, lines, marks),
+      el("ol", { class: "tree-lines" }, ...lines.map((node) => this.line(node, marks.get(key(node)) ?? ""))),
+    );
+    $("tree-whole").hidden = key(this.focus) === key(this.whole);
+  }
+
+  line(node, mark) {
+    const { first, last } = node;
+    const record = this.thoughts.get(first);
+    const isLeaf = last - first === 1;
+    const hash = el("code", { "aria-hidden": true }, shortHash(hex(this.hashes.get(key(node)))));
+    const attributes = { class: "tree-line", "data-mark": mark, "data-first": first };
+    const which = isLeaf ? number("thought", first) : `${count(last - first, "thought")}, ${numbers(node)}`;
+    let text = el("span", { class: "tree-line soft", "data-mark": mark }, `${which}: not in this evidence`);
+    if (isLeaf && record !== undefined) {
+      const pressed = { "aria-pressed": String(first === this.chosen) };
+      text = button(thoughtText(record), () => this.mark(first), { ...attributes, ...pressed });
+    } else if (halves(node).every((half) => this.hashes.has(key(half)))) {
+      text = button(`▸ ${which}`, () => this.look(node), { ...attributes, "aria-label": `unfold ${which}` });
+    }
+    return el("li", {}, text, hash);
+  }
+
+  showProof() {
+    $("proof").hidden = this.chosen === null;
+    if (this.chosen === null) return;
+    const { seq } = this.thoughts.get(this.chosen);
+    const fits = this.root === this.seal.root;
+    const code = (part) => el("code", {}, hex(this.hashes.get(key(part))));
+    const steps = pathOf(this.size, this.chosen).map(({ sibling, side, makes }) => {
+      const isLeaf = sibling.last - sibling.first === 1;
+      const what = isLeaf ? number("thought", sibling.first) : `thoughts ${numbers(sibling)}`;
+      return el("li", {}, `with its ${side} neighbour, ${what}, `, code(sibling), " it makes ", code(makes));
+    });
+    const end = fits
+      ? "This is the root in the seal: the thought is among those that were sealed, at this place."
+      : "This is not the root in the seal: nothing proves that the thought was sealed.";
+    $("proof").replaceChildren(
+      el("h3", {}, `How the seal covers ${number("thought", this.chosen)}`),
+      el("ol", {}, el("li", {}, `Record ${seq} has the hash `, code(leaf(this.chosen))), ...steps),
+      el("p", { class: fits ? "good" : "bad" }, end),
+      button("Read it in the timeline", () => this.reveal(seq)),
+    );
+  }
+}
+
+/** Whether a seal is here, and with it all its thoughts or their proofs. */
+export function canBeDrawn({ thoughts, seal }) {
+  const isWhole = thoughts.length === seal?.body?.count;
+  return seal?.body && thoughts.length > 0 && (isWhole || thoughts.every(({ path }) => path !== null));
+}
+
+// Thoughts are counted from 1 where people read it.
+const number = (name, index) => `${name} ${(index + 1).toLocaleString("en")}`;
+const numbers = ({ first, last }) => `${(first + 1).toLocaleString("en")} to ${last.toLocaleString("en")}`;
+
+function thoughtText({ seq, body }) {
+  return body === null ? `R-${seq} erased` : `R-${seq} ${body.type}: ${plain(body.content, 120)}`;
+}
+
+/** The branches, beside the lines that they lead to. */
+function picture(tree, lines, marks) {
+  const nodes = nodesOf(tree);
+  const deepest = Math.max(1, ...nodes.map(({ depth }) => depth));
+  const step = Math.min(36, (ROOM - 24) / deepest);
+  const [width, height] = [Math.round(deepest * step + 24), lines.length * LINE];
+  lines.forEach((node, at) => (node.y = at * LINE + LINE / 2));
+  for (const node of nodes.toReversed()) { // children come after their parent
+    if (node.children.length > 0) node.y = (node.children[0].y + node.children[1].y) / 2;
+    node.x = 8 + node.depth * step;
+  }
+  const mark = (node) => marks.get(key(node)) ?? "";
+  const branches = nodes.flatMap(({ x, y, children }) =>
+    children.map((child) => way(`M${x} ${y}V${child.y}H${child.x}`, mark(child), "")));
+  const leads = lines.map((node) => way(`M${node.x} ${node.y}H${width}`, mark(node), "lead"));
+  const isPath = (attributes) => attributes["data-mark"] === "path"; // is drawn last, on top
+  const ways = [...leads, ...branches].sort((a, b) => isPath(a) - isPath(b));
+  const frame = { width, height, viewBox: `0 0 ${width} ${height}`, class: "tree-picture" };
+  return svg("svg", { ...frame, "aria-hidden": true },
+    ...ways.map((attributes) => svg("path", attributes)),
+    ...nodes.map((node) => dot(node, mark(node))));
+}
+
+const way = (d, mark, otherwise) => ({ d, "data-mark": mark === "path" ? "path" : otherwise });
+const dot = ({ x, y }, mark) => svg("circle", { cx: x, cy: y, r: mark === "" ? 3 : 5, "data-mark": mark });

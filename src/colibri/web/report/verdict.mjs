@@ -1,0 +1,202 @@
+// The verdict on the page: its word, what was found, a line for each thing that was checked, and what
+// was not; and the value that a reader brings along.
+
+import { $, button, el, plain } from "./dom.mjs";
+import { count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, VERDICTS } from "./words.mjs";
+
+const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
+const MOST = 100;
+const MISMATCH = "The value that you brought does not match";
+const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
+
+/** Whether nothing is wrong but that the reader's value does not fit. */
+const isOnlyTheValue = ({ verdict, findings }) =>
+  verdict === "bad" && findings.every(({ code }) => OUTSIDE_CODES.includes(code));
+
+/** Show it; `reveal(seq)` leads to a record in the timeline. */
+export function showVerdict(verdict, outside, reveal) {
+  document.body.dataset.verdict = CLASSES[verdict.verdict];
+  $("verdict-word").textContent = isOnlyTheValue(verdict) ? MISMATCH : VERDICTS[verdict.verdict];
+  $("trust").replaceChildren(...trust(verdict, outside));
+  const found = verdict.findings.map((finding) => foundItem(finding, reveal));
+  if (verdict.finding_count > found.length) {
+    found.push(el("li", {}, `${count(verdict.finding_count, "finding")} in all`));
+  }
+  $("findings").replaceChildren(...found);
+  $("findings").hidden = found.length === 0;
+  $("lines").replaceChildren(...lines(verdict, reveal));
+  showNotChecked(verdict);
+  showAlarm(verdict);
+}
+
+/** It was not possible to check at all. */
+export function showProblem(problem) {
+  document.body.dataset.verdict = "unclear";
+  $("verdict-word").textContent = VERDICTS["cannot tell"];
+  const why = globalThis.crypto?.subtle
+    ? `The check itself failed: ${plain(String(problem), 300)}.`
+    : "This browser does not offer its cryptography to pages opened in this way.";
+  $("trust").textContent = `${why} Save the evidence below and check it with colibri_verify.py.`;
+}
+
+function showAlarm({ verdict, findings }) {
+  const isBad = verdict === "bad";
+  const alarm = $("alarm");
+  alarm.hidden = !isBad;
+  const word = isOnlyTheValue({ verdict, findings }) ? MISMATCH : "Bad evidence";
+  alarm.textContent = isBad ? `${word}. ${findingText(findings[0])}.` : "";
+  document.title = `${isBad ? "BAD: " : ""}${document.title.replace(/^BAD: /, "")}`;
+}
+
+function foundItem(finding, reveal) {
+  const { code, seq, detail } = finding;
+  const show = seq === null ? null : button("show", () => reveal(seq), { "aria-label": `show record ${seq}` });
+  const why = el("span", { class: "soft" }, ` ${code}: ${plain(detail)} `);
+  return el("li", {}, el("strong", {}, `${findingText(finding)}.`), why, show);
+}
+
+// How far to trust it, in a few sentences.
+
+const COVERS = {
+  root:
+    "A root covers the thoughts of the session and every record before the last of them. What came later, such " +
+    "as the last moves of tasks and the seal itself, only a head covers.",
+  head: "A head covers its record and every one before it.",
+};
+const GIVER =
+  "What is covered is what was recorded when its giver had the value, if it did not come to you with this file: " +
+  "copied from this page it proves nothing.";
+
+function trust(verdict, outside) {
+  const says = (...sentences) => sentences.map((text) => el("p", {}, text));
+  if (isOnlyTheValue(verdict)) {
+    return says(
+      "By itself the evidence holds. Look for a slip first: a wrong digit, the root of another session, a head " +
+        "without its number. If the value is right, you and the sender of this file do not hold the same log: " +
+        "do not rely on this report.",
+    );
+  }
+  if (verdict.verdict === "bad") {
+    return says(
+      "Do not rely on this report. What it shows below is what the file says, not what was recorded.",
+    );
+  }
+  if (verdict.findings.some(({ code }) => code === "head-not-covered")) {
+    return says(
+      "The head that you brought is of a record that is not in this file, so the two cannot be compared. Ask for " +
+        "a head of one of its records, or clear the field.",
+    );
+  }
+  if (verdict.verdict === "cannot tell") {
+    return says("This evidence could not be judged, so nothing below is proven.");
+  }
+  const truth = "None of this proves that what the agent wrote is true.";
+  if (outside !== null) {
+    return says(`The value that you brought fits. ${COVERS[outside.root === null ? "head" : "root"]}`, GIVER, truth);
+  }
+  const hasGaps = verdict.not_checked.some(({ code }) => code === "gaps");
+  const fits = hasGaps
+    ? "Each record below is as it was hashed, and those that stand side by side fit together; between some " +
+      "of them others are left out. The rules for tasks were kept, as far as can be seen."
+    : "The records below fit together without a break: none was altered, taken out or moved, and the rules " +
+      "for tasks were kept.";
+  return says(
+    `${fits} So either this is what was recorded, or somebody who holds the log has written it anew. To ` +
+      "rule that out, get the root or a head by another way and paste it below.",
+    truth,
+  );
+}
+
+// The lines.
+
+const SIGNS = { yes: "✓", no: "✗", open: "–", none: "–", "not checked": "?" };
+
+function lines(verdict, reveal) {
+  const rows = Object.entries(LINES).map(([line, words]) => {
+    const state = verdict.lines[line];
+    const isValue = state === "no" && isOnlyTheValue(verdict);
+    const what = [el("p", {}, isValue ? NOT_THE_VALUE : words[state] ?? NOT_CHECKED_LINE)];
+    if (line === "sealed") what.push(...verdict.seals.slice(0, MOST).map(seal));
+    return row(words.name, state, what);
+  });
+  rows.push(row("Erased", ...erased(verdict, reveal)));
+  rows.push(row("Open calls", ...openCalls(verdict, reveal)));
+  return rows;
+}
+
+function row(name, state, what) {
+  const sign = SIGNS[state] ?? "";
+  const mark = el("span", { class: "state", "data-state": state }, `${sign} ${state}`.trim());
+  return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, mark, el("div", {}, ...what)));
+}
+
+function seal({ seq, session, count: size, root }) {
+  const text = `Record ${seq}, ${session}: ${count(size, "thought")}, root `;
+  return el("p", { class: "soft" }, text, el("code", {}, root));
+}
+
+function erased({ erased: seqs }, reveal) {
+  if (seqs === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
+  if (seqs.length === 0) return ["none", [el("p", {}, "No content was deleted.")]];
+  const text = `${count(seqs.length, "content was", "contents were")} deleted; the places are kept, and marked. `;
+  return [String(seqs.length), [el("p", {}, text, ...recordButtons(seqs, reveal))]];
+}
+
+function openCalls({ open_calls: calls }, reveal) {
+  if (calls === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
+  if (calls.length === 0) return ["none", [el("p", {}, "Each call has ended.")]];
+  const text = "A call that has no end was still running, or its server stopped. It changed nothing. ";
+  return [String(calls.length), [el("p", {}, text, ...recordButtons(calls.map(({ seq }) => seq), reveal))]];
+}
+
+function recordButtons(seqs, reveal) {
+  const made = seqs.slice(0, MOST).flatMap((seq) => [button(`record ${seq}`, () => reveal(seq)), " "]);
+  return seqs.length > MOST ? [...made, `and ${count(seqs.length - MOST, "other")}`] : made;
+}
+
+function showNotChecked({ not_checked: notes }) {
+  const items = notes.map(({ code, detail }) => {
+    const facts = /[0-9].*/.exec(detail); // how many there are, or where
+    const more = facts === null ? null : el("span", { class: "soft" }, ` (${plain(facts[0])})`);
+    return el("li", {}, NOT_CHECKED[code] ?? plain(detail), more);
+  });
+  const page = "Whether this page is genuine: a forged one could claim anything. Who must be sure saves the " +
+    "evidence and checks it with a verifier of their own.";
+  $("not-checked").replaceChildren(...items, el("li", {}, page));
+  $("not-checked-count").textContent = `Not checked: ${count(items.length + 1, "thing")}`;
+}
+
+// What the reader brings along.
+
+/** {root, head} of a text, null where it is empty, undefined where it is neither. */
+export function parseOutside(text) {
+  const given = text.trim().toLowerCase();
+  if (given === "") return null;
+  if (/^[0-9a-f]{64}$/.test(given)) return { root: given, head: null };
+  const [, seq, leaf] = /^([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
+  return seq === undefined ? undefined : { root: null, head: { seq: Number(seq), leaf } };
+}
+
+/** Whether what was brought along fits, next to the field. */
+export function showAnswer(verdict, outside) {
+  const [className, text] = answer(verdict, outside);
+  $("outside-answer").className = className;
+  $("outside-answer").textContent = text;
+}
+
+function answer(verdict, outside) {
+  if (verdict.not_checked.some(({ code }) => code === "skipped")) {
+    return ["bad", "It was not compared, because the evidence is bad without it."];
+  }
+  const against = verdict.findings.find(({ code }) => OUTSIDE_CODES.includes(code));
+  if (against === undefined) return ["good", fits(verdict, outside)];
+  if (against.code === "head-not-covered") return ["unclear", `Cannot tell. ${findingText(against)}.`];
+  const name = outside.root === null ? "head" : "root";
+  return ["bad", `Bad: this ${name} does not fit. ${findingText(against)}.`];
+}
+
+function fits({ seals }, { root, head }) {
+  if (head !== null) return `It fits: record ${head.seq} is the one that this head belongs to.`;
+  const seal = seals.find((one) => one.root === root);
+  return `It fits: this is the root of the seal in record ${seal.seq}.`;
+}

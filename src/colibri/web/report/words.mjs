@@ -1,0 +1,211 @@
+// What the page says, in plain words: tables from the codes of docs/formats.md and of the tools to
+// sentences for somebody who knows nothing of Colibri. Pure.
+
+export const VERDICTS = {
+  good: "The evidence holds",
+  bad: "The evidence is bad",
+  "cannot tell": "Cannot tell",
+};
+
+// The lines of the verdict: line → its name, and state → what that means.
+export const LINES = {
+  intact: {
+    name: "Intact",
+    yes: "Every hash was computed again: each record fits its own and the one before it.",
+    no: "Something was altered after it was recorded.",
+  },
+  complete: {
+    name: "Complete",
+    yes: "Nothing that belongs in this evidence is missing from it. Records of other work are headers only.",
+    no: "Something is missing, or does not belong here.",
+  },
+  sealed: {
+    name: "Sealed",
+    yes: "The session was closed for good: its thoughts are bound together under one root.",
+    no: "The seal does not fit the thoughts that it should cover.",
+    open: "Not sealed, or not all: when this was written, thoughts could still be added. That is no fault.",
+    none: "There is no session here that could be sealed.",
+  },
+  rules: {
+    name: "Rules kept",
+    yes: "Tasks moved only as they may, and each change was made by a recorded call.",
+    no: "A rule was broken that Colibri enforces: it did not write these records like this.",
+  },
+};
+export const NOT_THE_VALUE = "Not as the value that you brought says. By itself nothing here is broken.";
+export const NOT_CHECKED_LINE = "Not checked, because of what was found.";
+
+// §10: what was found → how to say it of a record.
+export const FINDINGS = {
+  unreadable: "cannot be read",
+  "too-large": "is larger than a verifier takes",
+  "malformed-bundle": "is not in the format of a bundle",
+  "unknown-version": "is in a version that this page does not know",
+  "empty-bundle": "holds no records",
+  "head-not-covered": "is not in this evidence, so the head that you gave cannot be compared",
+  "too-complex": "has more dependencies than can be followed",
+  "bad-header": "is not a record as Colibri writes them",
+  "foreign-record": "is of another log",
+  "wrong-order": "stands in the wrong place",
+  "wrong-head": "is not the last record that the evidence itself names",
+  "broken-link": "does not follow the record before it",
+  "altered-header": "was altered: the record after it follows a different one",
+  "stray-payload": "has content that does not belong here",
+  "altered-payload": "has content that was altered: it is not what was recorded",
+  "bad-payload": "has content that Colibri does not write",
+  "head-differs": "is not the record that the head you gave belongs to",
+  truncated: "is missing: the evidence was cut off before it",
+  "missing-record": "is missing",
+  "missing-payload": "lost its content, and no erasure accounts for it",
+  "stray-record": "does not belong into this evidence",
+  "wrong-seals": "is not in the evidence’s own list of seals, or only there",
+  "second-seal": "seals a session that was sealed already",
+  "thought-after-seal": "is a thought that came after its session was sealed",
+  "wrong-index": "is a thought with the wrong number",
+  "broken-thought-chain": "is a thought that does not follow the one before it",
+  "wrong-count": "is a seal over another number of thoughts",
+  "wrong-range": "is a seal over other thoughts",
+  "wrong-root": "is a seal with a root that its thoughts do not have",
+  "bad-proof": "has a proof that does not hold",
+  "missing-proof": "has no proof that the seal covers it",
+  "root-differs": "is a seal with another root than the one you gave",
+  "second-open": "opens a session that was open already",
+  "outside-session": "belongs to a session that was not open yet",
+  "bad-pair": "does not fit the call that it belongs to",
+  "stray-change": "is a change that no call accounts for",
+  "missing-change": "ends a call whose change is not there",
+  "bad-creation": "does not create a task as tasks are created",
+  "wrong-version": "has a version that does not follow",
+  "wrong-change": "changes something that was not as it says",
+  "change-after-end": "changes a task that had ended",
+  "illegal-move": "moves a task where it could not go",
+  "wrong-attempt": "has the wrong number of attempts",
+  "unknown-task": "names a task that does not exist",
+  "dependency-cycle": "makes a task wait for itself",
+  "blocked-move": "moves a task on while one that it waits for is open",
+  "missing-evidence": "calls a task done without a recorded thought about it",
+  "bad-erasure": "erases what cannot be erased",
+  "erased-payload": "should be erased, but its content is here",
+};
+
+/** A finding as a sentence. */
+export function findingText({ code, seq, detail }) {
+  const what = FINDINGS[code];
+  const subject = seq === null ? "The evidence" : `Record ${seq}`;
+  return what === undefined || (seq === null && !ABOUT_ALL.has(code))
+    ? `${subject}: ${detail}`
+    : `${subject} ${what}`;
+}
+
+const ABOUT_ALL = new Set(
+  "unreadable too-large malformed-bundle unknown-version empty-bundle too-complex".split(" "),
+);
+
+// §11: what was not checked → why that matters.
+export const NOT_CHECKED = {
+  truth: "Whether what was recorded is true, and whether something happened that was never recorded.",
+  clock: "The times. They are those of the server’s own clock; the order of the records is certain.",
+  arguments: "Whether a call’s arguments and its answer, of which only a hash is kept, fit what it recorded.",
+  "outside-head":
+    "Whether the whole log was written anew, or cut off at its end. That takes a head or a root that " +
+    "you have from elsewhere: paste it above.",
+  "outside-root": "Whether the seal’s root is the one that was published: paste that above.",
+  gaps: "What stands between the records that are here.",
+  undisclosed: "Other work in the same log, of which only the headers are here.",
+  erased: "Contents that were erased and can no longer be read.",
+  evidence: "Whether the thoughts that allowed a task to be done exist: they are not part of this evidence.",
+  rules: "The session’s other thoughts, and all calls and tasks.",
+  skipped: "Seals, calls and tasks, because the records themselves are not in order.",
+};
+
+// Why a call did not do what it was asked; {} is filled from what it met.
+const REFUSALS = {
+  ERR_NOT_FOUND: () => "it named something that does not exist",
+  ERR_VERSION_CONFLICT: () => "somebody else had changed the task in the meantime",
+  ERR_CYCLE: () => "the task would have waited for itself",
+  ERR_INVALID_TRANSITION: ({ status }) =>
+    status === null ? "the task could not go there" : `the task was in ${status} and could not go there`,
+  ERR_BLOCKED: ({ waiting }) =>
+    waiting.length === 0
+      ? "the task waits for others that are not finished"
+      : `the task waits for ${waiting.slice(0, 5).join(", ")}, not finished then`,
+  ERR_WRITEBACK_REQUIRED: () => "no thought about the task had been recorded, so it could not be called done",
+  ERR_SESSION_NOT_FOUND: () => "there is no such session",
+  ERR_SESSION_EXISTS: () => "there was a session of this name already",
+  ERR_ALREADY_FINALIZED: () => "the session was sealed already, and takes nothing more",
+  ERR_NOT_FINALIZED: () => "the session was not sealed yet",
+  ERR_NO_RECORDS: () => "the session had no thoughts that could be sealed",
+  INVALID_PARAMS: () => "its arguments did not have the right form; only their size and hash were kept",
+  "-32602": () => "there is no such tool, or it was not available",
+  HANDLER_ERROR: () => "it failed inside the server",
+  AUDIT_ENTER_FAILED: () => "it could not be recorded, so it did not run",
+};
+const OUTCOMES = {
+  refused: "a rule of the server did not allow it",
+  invalid: "it was not a call that the server takes",
+  error: "it failed inside the server",
+  cancelled: "it was cancelled before it ran",
+};
+
+/** Why the call of an entry changed nothing. */
+export function refusalReason({ code, outcome, met }) {
+  return REFUSALS[code]?.(met) ?? OUTCOMES[outcome] ?? "";
+}
+
+// tool → what it did, and what a call that did not get through tried to do
+const TOOLS = {
+  task_create: ["Created a task", "Tried to create a task"],
+  task_get: ["Looked at a task", "Tried to look at a task"],
+  task_update: ["Called for a change and changed nothing", "Tried to change a task"],
+  task_list: ["Listed tasks", "Tried to list tasks"],
+  task_next_actions: ["Asked what to do next", "Tried to ask what to do next"],
+  audit_session_start: ["Opened a session", "Tried to open a session"],
+  thought_record: ["Recorded a thought", "Tried to record a thought"],
+  thought_record_list: ["Read recorded thoughts", "Tried to read recorded thoughts"],
+  merkle_finalize: ["Sealed the session", "Tried to seal a session"],
+  merkle_root: ["Asked for the seal", "Tried to ask for the seal"],
+  audit_verify_chain: ["Had the log verified", "Tried to have the log verified"],
+  skill_list: ["Listed skills", "Tried to list skills"],
+  server_ping: ["Asked whether the server is there", "Tried to reach the server"],
+  server_health: ["Asked how the server is", "Tried to ask how the server is"],
+};
+
+/** What the call of an entry did, or tried to do. */
+export function callTitle({ type, tool, task, arguments: given }) {
+  const tried = type !== "call";
+  if (tried && tool === "task_update" && typeof given?.status === "string") {
+    return `Tried to move ${task ?? "a task"} to ${given.status}`;
+  }
+  return TOOLS[tool]?.[tried ? 1 : 0] ?? (tried ? "Tried to call a tool" : "Called a tool");
+}
+
+export const count = (number, one, many = `${one}s`) =>
+  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+
+/** "a", "a and b", "a, b and c" */
+export function list(words) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** 2026-03-01T09:30:00.000005Z → 1 March 2026 */
+export function day(at) {
+  const [year, month, date] = at.slice(0, 10).split("-");
+  return `${Number(date)} ${MONTHS[Number(month) - 1]} ${year}`;
+}
+
+const MONTHS = [
+  "January", "February", "March", "April", "May", "June",
+  "July", "August", "September", "October", "November", "December",
+];
+
+export const clock = (at) => at.slice(11, 19);
+
+/** From one moment to another, the day said once if it is the same. */
+export function span(first, last) {
+  const begin = `${day(first)}, ${clock(first)}`;
+  if (first.slice(0, 19) === last.slice(0, 19)) return `${begin} UTC`;
+  const end = day(first) === day(last) ? clock(last) : `${day(last)}, ${clock(last)}`;
+  return `${begin} to ${end} UTC`;
+}
+
+export const shortHash = (hash) => `${hash.slice(0, 8)}…${hash.slice(-4)}`;

@@ -1,0 +1,193 @@
+"""cli/__init__.py and cli/help.py: the overview, the help of every command, and what is wrong."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from colibri import cli
+from colibri.cli import help
+from tests.support.client import environment
+from tests.support.workshop import Printed, Workshop
+
+NAMES = list(cli.COMMANDS)
+EXAMPLE = re.compile(r"^  (?:\w+=\S+ )*colibri (\S+)(.*?)(?:  .*)?$", re.MULTILINE)
+
+
+def test_the_overview_names_each_command_once_in_its_group() -> None:
+    """Design §1: a user who knows nothing finds the next step."""
+    text = cli.overview(80)
+    listed = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
+    assert sorted(listed) == sorted(NAMES)
+    assert listed.index("serve") < listed.index("status") < listed.index("export")
+    assert "more:" not in text, "a command that is in no group: GROUPS in cli/__init__.py"
+    assert text.startswith("usage: colibri COMMAND [options]\n\nColibri makes ")
+
+
+def test_a_command_in_no_group_is_still_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli.COMMANDS, "nap", SimpleNamespace(HELP="sleep a little"))
+    assert cli.overview(80).index("more:\n  nap      sleep") > cli.overview(80).index("export")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_explains_itself_with_examples_that_are_right(name: str) -> None:
+    """An example that the parser refuses would teach a mistake."""
+    module = cli.COMMANDS[name]
+    assert module.HELP[0].islower()
+    assert not module.HELP.endswith(".")
+    assert len(module.DESCRIPTION.split()) > 5
+    assert "examples:\n" in module.EPILOG
+    found = EXAMPLE.findall(module.EPILOG.partition("examples:\n")[2].partition("\n\n")[0])
+    assert [command for command, _ in found if command == name]
+    for command, rest in found:
+        given = rest.partition("|")[0].partition(">")[0].replace("HEX", "0" * 64)
+        cli.parser_of(command).parse_args(shlex.split(given))
+
+
+@pytest.mark.parametrize("name", ["status", "tasks", "trail", "log"])
+def test_help_says_what_json_prints_and_what_exit_codes_mean(name: str) -> None:
+    text = " ".join(cli.parser_of(name).help_in(80).split())
+    assert "--json prints " in text
+    assert "Exit codes: 0 shown" in text
+
+
+@pytest.mark.parametrize("name", ["status", "tasks", "trail", "log"])
+def test_help_fits_a_terminal(name: str) -> None:
+    assert max(map(len, cli.parser_of(name).help_in(80).splitlines())) <= 80
+    narrow = cli.parser_of(name).help_in(40).partition("examples:")[0]
+    assert max(map(len, narrow.splitlines()[1:])) <= 40
+
+
+def test_help_has_what_must_be_given_in_its_first_line_and_explains_the_rest() -> None:
+    lines = cli.parser_of("export").help_in(80).splitlines()
+    assert lines[0] == (
+        "usage: colibri export --output FILE"
+        " (--all | --session ID | --task ID | --thought ID [...]) [options]"
+    )
+    assert "  -o, --output FILE     where to; - is stdout" in lines
+    log = cli.parser_of("log").help_in(80)
+    assert log.startswith("usage: colibri log [SEQ] [options]\n")
+    assert "  SEQ                   one record, in full\n" in log
+
+
+def test_help_of_options_that_others_may_declare() -> None:
+    parser = help.Parser(prog="colibri nap")
+    parser.add_argument("--very-long-option-name", metavar="MINUTES", help="100 %% of %(dest)s")
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--pair", nargs=2, metavar="N")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--hidden", help="==SUPPRESS==")
+    text = parser.help_in(80)
+    assert text.splitlines() == [
+        "usage: colibri nap [WORDS ...] [options]",
+        "",
+        "arguments:",
+        "  WORDS",
+        "",
+        "options:",
+        "  -h, --help            show this",
+        "  --very-long-option-name MINUTES",
+        "                        100 % of very_long_option_name",
+        "  --quiet",
+        "  --pair N ...",
+    ]
+
+
+def test_prose_is_wrapped_and_what_is_indented_stays() -> None:
+    kept = "  as   it is, however long it may be"
+    text = f"one two three four\nfive\n\nexamples:\n{kept}\nsix seven eight nine ten\n"
+    assert help.flow(text, 20).splitlines() == [
+        "one two three four",
+        "five",
+        "",
+        "examples:",
+        kept,
+        "six seven eight nine",
+        "ten",
+    ]
+    assert help.flow("", 20) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("statsu", "did you mean status?"),
+        ("trial", "did you mean trail?"),
+        ("xyzzy", "colibri --help lists them"),
+    ],
+)
+def test_an_unknown_command_is_told_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], command: str, hint: str
+) -> None:
+    assert cli.main([command]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"colibri: error: there is no command {command}\ncolibri: hint: {hint}\n"
+
+
+def test_what_is_wrong_with_an_option_is_told_in_our_words(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    code, out, err = colibri(workshop.path, "trail", "--limit", "x\x1b[31m")
+    assert (code, out) == (2, "")
+    assert err == (
+        "colibri: error: argument --limit: 'x\\x1b[31m' is not a whole number\n"
+        "colibri: hint: colibri trail --help explains what it takes\n"
+    )
+
+
+def run(workshop: Workshop, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "colibri", *arguments],
+        cwd=workshop.path,
+        env=environment(**env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="latin-1",
+    )
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_without_a_word(workshop: Workshop) -> None:
+    """colibri trail | head -1."""
+    process = run(workshop, "trail")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith(workshop.open)
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == ""
+    assert process.wait(30) == 1
+
+
+def test_a_terminal_with_few_characters_gets_escapes(workshop: Workshop) -> None:
+    out, err = run(
+        workshop, "log", "--kind", "task", "--limit", "1", PYTHONIOENCODING="latin-1"
+    ).communicate(timeout=30)
+    assert "INIT \\u2192 CANCELLED" in out
+    assert "left out" in err
+
+
+def test_a_command_whose_output_is_closed_still_ends_well(workshop: Workshop) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m colibri status >&-"],
+        cwd=workshop.path,
+        env=environment(),
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("name", ["tasks", "trail", "log"])
+def test_without_a_ledger_there_is_nothing_to_show_and_nothing_is_made(
+    tmp_path: Path, colibri: Printed, name: str
+) -> None:
+    code, out, err = colibri(tmp_path, name)
+    assert (code, out) == (75, "")
+    assert err.startswith(f"colibri: error: there is no database at {tmp_path}")
+    assert list(tmp_path.iterdir()) == []

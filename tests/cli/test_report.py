@@ -1,0 +1,251 @@
+"""`colibri report`: what it writes, what it says, and its exit codes."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colibri import cli
+from colibri.cli import report, report_page
+from tests.support.client import PATIENCE, environment
+from tests.support.traillab import Lab, opened, story
+from tests.verify.conftest import load_verifier
+
+PROGRAM = (sys.executable, "-m", "colibri", "report")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with the story in its database; S-1 is sealed, S-2 is open."""
+    with opened(tmp_path) as db:
+        story(Lab(db))
+    return tmp_path
+
+
+def run(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run it in the project; exit code, stdout, stderr."""
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=project,
+        env=environment(**env),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def evidence(page: str) -> bytes:
+    """The bundle in a page."""
+    _, _, rest = page.partition('<script type="application/json" id="evidence">')
+    return rest.partition("</script>")[0].encode()
+
+
+def files(project: Path) -> list[str]:
+    return sorted(path.name for path in project.iterdir())
+
+
+SCOPES = {"S-1": ("session", 43), "S-2": ("session", 11), "T-0001": ("task", 43)}
+
+
+@pytest.mark.parametrize("id", SCOPES)
+def test_a_session_or_a_task_becomes_one_page_with_its_evidence(project: Path, id: str) -> None:
+    kind, records = SCOPES[id]
+    code, out, err = run(project, id, "-o", "report.html")
+    assert (code, err) == (0, "")
+    page = (project / "report.html").read_text("utf-8")
+    bundle = json.loads(evidence(page))
+    assert bundle["scope"] == {kind: id}
+    assert len(bundle["headers"]) == records
+    verdict = load_verifier().verify(evidence(page))
+    assert verdict.verdict == "good"
+    head = f"{bundle['head']['seq']}:{bundle['head']['leaf']}"
+    said = [f"wrote report.html: {records} records, {len(page.encode()):,} bytes", f"head   {head}"]
+    if id == "S-1":
+        said.append(f"root   {verdict.seals[0]['root']}")
+    assert out.splitlines() == said
+    assert files(project) == ["data", "report.html"]
+
+
+def test_only_its_owner_can_read_it(project: Path) -> None:
+    """Evidence may hold private text."""
+    before = os.umask(0)
+    try:
+        assert run(project, "S-1", "-o", "report.html")[0] == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((project / "report.html").stat().st_mode) == 0o600
+
+
+def test_with_json_it_says_the_same_for_programs(project: Path) -> None:
+    code, out, err = run(project, "S-1", "-o", "report.html", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    bundle = json.loads(evidence((project / "report.html").read_text("utf-8")))
+    assert said["head"] == bundle["head"]
+    assert (said["file"], said["session"], said["task"], said["records"]) == (
+        "report.html",
+        "S-1",
+        None,
+        43,
+    )
+    assert said["bytes"] == (project / "report.html").stat().st_size
+    assert len(said["root"]) == 64
+
+
+def test_on_stdout_there_is_the_page_and_nothing_else(project: Path) -> None:
+    code, out, err = run(project, "T-0001", "-o", "-", "--json")
+    assert code == 0
+    assert out.startswith("<!doctype html>")
+    assert out.endswith("</html>\n")
+    assert json.loads(err)["task"] == "T-0001"
+    assert files(project) == ["data"]
+
+
+def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
+    (project / "report.html").write_text("mine")
+    code, out, err = run(project, "S-1", "-o", "report.html")
+    assert (code, out) == (75, "")
+    assert "report.html exists already" in err
+    assert "--force" in err
+    assert (project / "report.html").read_text() == "mine"
+    assert run(project, "S-1", "-o", "report.html", "--force")[0] == 0
+    assert (project / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("id", ["S-9", "T-9999", "../S-1", "\x1b[31m", ""])
+def test_what_does_not_exist_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], id: str
+) -> None:
+    target = str(project / "out")
+    assert cli.main(["report", id, "-o", target, "--project", str(project)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("colibri: error: there is no session or task ")
+    assert "\x1b" not in err
+    assert files(project) == ["data"]
+
+
+def test_an_id_of_both_is_the_sessions(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with opened(project) as db:
+        Lab(db).start("T-0001")
+    arguments = ["report", "T-0001", "-o", str(project / "out"), "--project", str(project)]
+    assert cli.main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["session"] == "T-0001"
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
+def test_a_page_that_cannot_be_finished_is_not_there(
+    tmp_path: Path, problem: type[BaseException]
+) -> None:
+    """All of it or nothing: neither the file nor a part of it, and what was there stays."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b"<!doctype html>"
+        assert len(list(tmp_path.iterdir())) == 2  # it is under way, under another name
+        raise problem
+
+    path = tmp_path / "out"
+    path.write_text("mine")
+    with pytest.raises(problem):
+        report._write(pieces(), str(path))
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("out", "mine")]
+
+
+def test_a_place_that_cannot_be_written_is_a_missing_resource(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(project / "nowhere" / "out")
+    assert cli.main(["report", "S-1", "-o", target, "--project", str(project)]) == 75
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_it_can_be_opened_in_the_browser_of_its_user(project: Path) -> None:
+    browser = project / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > "$(dirname "$0")/opened"\n')
+    browser.chmod(0o700)
+    code, _, err = run(project, "S-1", "-o", "report.html", "--open", BROWSER=f"{browser} %s")
+    assert (code, err) == (0, "")
+    assert (project / "opened").read_text().strip() == (project / "report.html").as_uri()
+
+
+def test_without_a_browser_it_says_what_to_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda url: False)
+    arguments = ["report", "S-1", "-o", str(project / "out"), "--project", str(project), "--open"]
+    assert cli.main(arguments) == 0
+    assert "colibri: hint: no browser was found" in capsys.readouterr().err
+
+
+def test_a_page_on_stdout_cannot_be_opened(project: Path) -> None:
+    code, out, err = run(project, "S-1", "-o", "-", "--open")
+    assert (code, out) == (2, "")
+    assert "--open needs a file" in err
+
+
+# The page.
+
+
+def page(bundle: bytes = b"{}") -> str:
+    return b"".join(report_page.write([bundle])).decode()
+
+
+def test_its_policy_allows_its_program_and_its_style_and_nothing_else() -> None:
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page())
+    (style,) = re.findall(r"<style>(.*?)</style>", page(), re.DOTALL)
+    (script,) = re.findall(r'<script type="module" id="program">(.*?)</script>', page(), re.DOTALL)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules == {
+        "default-src": "'none'",
+        "script-src": _source(script),
+        "style-src": _source(style),
+        "worker-src": "blob:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert page().index("Content-Security-Policy") < page().index("<style")
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_nothing_in_it_names_an_address_or_makes_markup_of_a_text() -> None:
+    text = page().replace('"http://www.w3.org/2000/svg"', "")  # the name of a namespace
+    words = ["http:", "https:", " src=", "url(", "@import", "import(", "innerHTML", "outerHTML"]
+    words += ["insertAdjacentHTML", "document.write", "eval(", "new Function", "fetch("]
+    words += ["XMLHttpRequest", "WebSocket", "sendBeacon", "localStorage", "DOMParser"]
+    assert [word for word in words if word in text] == []
+    assert set(re.findall(r'href="([^#"][^"]*)"', text)) == set()
+
+
+def test_the_program_holds_the_verifier_as_it_is() -> None:
+    """But for the word export: what judges here is what judges in verify.html."""
+    folder = Path(report_page.__file__).parent.parent / "web"
+    verifier = (folder / "verify.mjs").read_text("utf-8")
+    assert re.sub(r"^export ", "", verifier, flags=re.M) in report_page.program()
+    assert not re.search(r"^\s*(import|export)\b", report_page.program(), re.M)
+    modules = {"verify.mjs", *(f"report/{path.name}" for path in (folder / "report").glob("*.mjs"))}
+    assert set(report_page.MODULES) == modules
+
+
+HOSTILE = ("</script>", "<!--", "<script", "]]>")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_evidence_cannot_leave_its_element(text: str) -> None:
+    """Whatever stands in a bundle, as a JSON string."""
+    made: dict[str, Any] = {"log": text}
+    shown = evidence(page(json.dumps(made).encode()))
+    assert b"<" not in shown
+    assert json.loads(shown) == made

@@ -1,0 +1,492 @@
+"""`colibri restore`: what it checks, what it asks, what it keeps, and what it refuses."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from colibri import cli
+from colibri.cli import restore as command
+from colibri.store import backup as store
+from colibri.store import db as database
+from colibri.store import ledger
+from tests.support.client import COLIBRI as SERVE
+from tests.support.client import PATIENCE, Server, environment
+from tests.support.evidence import booted, reading, verified
+from tests.support.program import colibri, database_of, inside, tell_story
+from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.traillab import Lab, drop_triggers, opened
+
+JSON = dict[str, Any]
+Capture = pytest.CaptureFixture[str]
+OTHER = "colibri/" + "f" * 32
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Path:
+    """The working directory: a database of 54 records, and copy.db of the same."""
+    monkeypatch.chdir(tmp_path)
+    tell_story(tmp_path)
+    assert inside(capsys, "backup", "copy.db")[0] == 0
+    return tmp_path
+
+
+def go_on(project: Path, *, erase: bool = False) -> str:
+    """Five more records, six with an erasure; the head, as a receipt would give it."""
+    with opened(project) as db:
+        lab = Lab(db)
+        lab.think("S-2", "one more")
+        lab.read()
+        if erase:
+            lab.erase(9)
+        seq, leaf = lab.head()
+    return f"{seq}:{leaf.hex()}"
+
+
+def records(path: Path) -> int:
+    with reading(path) as db:
+        newest = ledger.head(db)
+    return newest.seq if newest else 0
+
+
+def data_files(project: Path) -> list[str]:
+    return sorted(path.name for path in (project / "data").iterdir())
+
+
+def kept(project: Path) -> list[Path]:
+    return sorted((project / "data").glob("*.before-restore-*"))
+
+
+def everything(project: Path) -> dict[str, bytes]:
+    """All that is stored: without what is there for locking, and empty logs."""
+    found = {path.name: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    return {name: data for name, data in found.items() if data and not name.endswith("-shm")}
+
+
+# What is restored.
+
+
+def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
+    """What would be lost is said, nothing is changed, exit 1; by force the old one is kept."""
+    head = go_on(project)
+    before = everything(project)
+    code, out, err = colibri(project, "restore", "copy.db")
+    assert (code, out) == (1, "")
+    assert err == (
+        "colibri: error: the copy is older: it ends at record 54, 5 records ago\n"
+        "colibri: hint: 5 records from 2026-01-01T00:00:00.000001Z to 2026-01-01T00:00:00.000002Z"
+        " would no longer be in the log (2 call.enter, 2 call.exit, 1 thought);"
+        " --force restores all the same\n"
+    )
+    assert everything(project) == before
+    code, out, err = colibri(project, "restore", "copy.db", "--force")
+    (old,) = kept(project)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"restored {database_of(project)} from copy.db",
+        "compared the copy is older: it ends at record 54, 5 records ago",
+        f"head     {head_of(database_of(project))}",
+        f"before   {old}",
+        f"back     colibri restore {old}",
+        "note     receipts and heads given out after record 54 lead to no record of this log any"
+        " more, or to another: colibri verify --head says so",
+    ]
+    assert (records(database_of(project)), records(old)) == (54, 59)
+    assert verified(old).record_count == 59
+    code, out, _ = colibri(project, "verify", "--head", head)
+    assert (code, "the tail was cut off, or an older copy was put back" in out) == (1, True)
+
+
+def head_of(path: Path) -> str:
+    with reading(path) as db:
+        newest = ledger.head(db)
+    assert newest is not None
+    return f"{newest.seq}:{newest.leaf.hex()}"
+
+
+def test_the_way_back_is_the_same_command(project: Path, capsys: Capture) -> None:
+    """What was kept is a copy like any other."""
+    go_on(project)
+    assert inside(capsys, "restore", "copy.db", "--force")[0] == 0
+    (old,) = kept(project)
+    code, out, _ = inside(capsys, "restore", str(old))
+    assert code == 0
+    assert "the database is part of the copy, which has 5 records more" in out
+    assert "note" not in out
+    assert records(database_of(project)) == 59
+    assert len(kept(project)) == 2, "two in one second have two names"
+
+
+def test_over_a_missing_database_it_just_works(project: Path) -> None:
+    """A new machine: there is nothing to lose."""
+    (project / "new").mkdir()
+    code, out, err = colibri(project, "restore", "copy.db", "--project", "new")
+    assert (code, err) == (0, "")
+    assert "compared there is no database yet\n" in out
+    assert "before" not in out
+    assert data_files(project / "new") == ["colibri.db", "colibri.db.lock"]
+    assert stat.S_IMODE(database_of(project / "new").stat().st_mode) == 0o600
+    with Server(project / "new", SERVE) as server:
+        assert server.data("audit_verify_chain")["record_count"] == 54
+        assert server.close() == 0
+
+
+def test_a_restored_log_goes_on_where_it_ended(project: Path, capsys: Capture) -> None:
+    assert inside(capsys, "restore", "copy.db")[0] == 0
+    go_on(project)
+    assert verified(database_of(project)).record_count == 59
+
+
+def other_log(project: Path) -> list[str]:
+    (project / "other").mkdir()
+    with opened(project / "other", log=OTHER) as db:
+        Lab(db, OTHER).read()
+    return ["other/data/colibri.db"]
+
+
+def other_way(project: Path) -> list[str]:
+    with opened(project) as db:
+        Lab(db).read("task_get")
+    tell_story(project / "other")
+    with opened(project / "other") as db:
+        Lab(db).read()
+    return ["other/data/colibri.db"]
+
+
+def damaged(project: Path) -> list[str]:
+    with database_of(project).open("r+b") as file:
+        file.write(b"\0" * 4_096)
+    return ["copy.db"]
+
+
+def nameless(project: Path) -> list[str]:
+    db = apsw.Connection(str(database_of(project)))
+    db.execute("DELETE FROM meta")
+    db.close()
+    return ["copy.db"]
+
+
+def only_its_log(project: Path) -> list[str]:
+    database_of(project).unlink()
+    (project / "data" / "colibri.db-wal").write_bytes(b"something")
+    return ["copy.db"]
+
+
+def erased_since(project: Path) -> list[str]:
+    go_on(project, erase=True)
+    return ["copy.db"]
+
+
+RISKS: dict[str, tuple[Callable[[Path], list[str]], str, str, str]] = {
+    "another log": (
+        other_log,
+        "another log",
+        "the copy is of another log",
+        "given out until now",
+    ),
+    "another way": (
+        other_way,
+        "diverged",
+        "the two went different ways after record 54",
+        "given out after record 54",
+    ),
+    "a damaged database": (
+        damaged,
+        "unknown",
+        "the database cannot be read: cannot open",
+        "given out until now",
+    ),
+    "a database without a log": (
+        nameless,
+        "unknown",
+        "the database cannot be read: the database does not say which log it holds",
+        "given out until now",
+    ),
+    "a log without a database": (
+        only_its_log,
+        "unknown",
+        "the database cannot be read: there is no database at ",
+        "given out until now",
+    ),
+    "what was erased since": (
+        erased_since,
+        "older",
+        "1 erasure, 1 thought); what was erased since would be readable again",
+        "given out after record 54",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "relation", "why", "gone"), RISKS.values(), ids=RISKS.keys())
+def test_what_could_be_lost_is_told_before_and_kept_after(
+    project: Path,
+    capsys: Capture,
+    make: Callable[[Path], list[str]],
+    relation: str,
+    why: str,
+    gone: str,
+) -> None:
+    arguments = make(project)
+    before = everything(project)
+    code, out, err = inside(capsys, "restore", *arguments, "--json")
+    found = json.loads(out)
+    assert (code, found["restored"], found["relation"]) == (1, False, relation)
+    assert why in err
+    assert everything(project) == before
+    code, out, _ = inside(capsys, "restore", *arguments, "--force")
+    assert code == 0
+    assert gone in out
+    assert ("back     colibri restore" in out) is (relation != "unknown")
+    assert verified(database_of(project)).valid
+    old = before.get("colibri.db") or before["colibri.db-wal"]
+    assert len(old) in [path.stat().st_size for path in kept(project)]
+    assert not (project / "data" / "colibri.db-wal").exists()
+
+
+def test_json_says_what_was_done(project: Path, capsys: Capture) -> None:
+    go_on(project)
+    code, out, err = inside(capsys, "restore", "copy.db", "--force", "--json")
+    (old,) = kept(project)
+    seq, leaf = head_of(database_of(project)).split(":")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "restored": True,
+        "database": str(database_of(project)),
+        "older_schema": False,
+        "relation": "older",
+        "reason": None,
+        "common": 54,
+        "lost": 5,
+        "gained": 0,
+        "kinds": {"call.enter": 2, "call.exit": 2, "thought": 1},
+        "since": "2026-01-01T00:00:00.000001Z",
+        "until": "2026-01-01T00:00:00.000002Z",
+        "head": {"seq": int(seq), "leaf": leaf},
+        "kept": [str(old)],
+    }
+
+
+def test_an_empty_log_can_be_restored(project: Path, capsys: Capture) -> None:
+    with opened(project / "empty"):
+        pass
+    code, out, _ = inside(capsys, "restore", "empty/data/colibri.db", "--force")
+    assert (code, "head     none: it is empty" in out) == (0, True)
+
+
+def test_a_copy_of_an_older_schema_is_restored_and_migrated_by_the_next_start(
+    project: Path, capsys: Capture
+) -> None:
+    """Design §12: schema not newer."""
+    old = database.open_writer(
+        str(project / "older.db"),
+        lock_timeout=1.0,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="",
+        new_log=lambda: OTHER,
+        migrations=database.load_migrations()[:2],
+    )
+    Lab(old.db, OTHER).create("from before there were sessions")
+    database.close(old)
+    code, out, _ = inside(capsys, "restore", "older.db", "--force")
+    assert code == 0
+    assert "schema   an older Colibri wrote it" in out
+    with opened(project) as db:
+        assert db.pragma("user_version") == database.load_migrations()[-1].version
+    assert verified(database_of(project)).record_count == 4
+
+
+# The question.
+
+
+@pytest.mark.parametrize(("typed", "wanted"), [("yes\n", 0), ("no\n", 1), ("\n", 1), ("\x04", 1)])
+def test_on_a_terminal_it_asks(project: Path, typed: str, wanted: int) -> None:
+    go_on(project)
+    code, shown = run_in_terminal(
+        [*COLIBRI, "restore", "copy.db"],
+        cwd=project,
+        env=environment(NO_COLOR="1"),
+        columns=300,
+        typed=typed.encode(),
+    )
+    assert code == wanted
+    assert "the copy is older: it ends at record 54, 5 records ago\n" in shown
+    assert "restore all the same? type yes: " in shown
+    assert ("nothing was changed" in shown) is (wanted == 1)
+    assert records(database_of(project)) == (59 if wanted else 54)
+
+
+def test_a_terminal_is_not_asked_when_nothing_is_lost(project: Path) -> None:
+    code, shown = run_in_terminal(
+        [*COLIBRI, "restore", "copy.db"], cwd=project, env=environment(NO_COLOR="1"), columns=300
+    )
+    assert (code, "type yes" in shown) == (0, False)
+    assert "compared the copy and the database hold the same records" in shown
+
+
+# What is refused.
+
+
+def test_while_a_server_runs_it_is_refused(project: Path) -> None:
+    before = database_of(project).read_bytes()
+    with Server(project, SERVE) as server:
+        booted(server)
+        code, out, err = colibri(project, "restore", "copy.db", "--force")
+        assert (code, out) == (75, "")
+        assert "a Colibri server is using" in err
+        assert "colibri: hint: close the clients of this project: their servers end" in err
+        assert server.data("server_health")["condition"]["state"] == "NORMAL"
+        assert server.close() == 0
+    assert kept(project) == []
+    assert before[:16] == database_of(project).read_bytes()[:16]
+    assert colibri(project, "restore", "copy.db", "--force")[0] == 0
+
+
+def test_while_somebody_reads_it_is_refused(project: Path, capsys: Capture) -> None:
+    """A server in mode READONLY holds no lock of ours, but SQLite's."""
+    with opened(project):
+        pass
+    with closing(store.open_copy(str(database_of(project)))) as reader, reader:
+        assert ledger.head(reader) is not None
+        code, _, err = inside(capsys, "restore", "copy.db")
+    assert (code, "another program has" in err) == (75, True)
+    assert kept(project) == []
+
+
+def damage_page(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4_096 * 4)
+        file.write(b"\xff" * 4_096)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100_000])
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"not a database at all " * 500)
+
+
+def alter(path: Path) -> None:
+    db = apsw.Connection(str(path))
+    drop_triggers(db)
+    db.execute("UPDATE payloads SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)")
+    db.close()
+
+
+def make_newer(path: Path) -> None:
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+def lose_its_ledger(path: Path) -> None:
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA foreign_keys = OFF; DROP TABLE ledger")
+    db.close()
+
+
+UNSOUND: dict[str, tuple[Callable[[Path], object], int, str]] = {
+    "a damaged page": (damage_page, 1, "copy.db is not sound: "),
+    "cut short": (cut_short, 75, "it is not a database, or a damaged one"),
+    "an altered thought": (alter, 1, "record 27: altered payload"),
+    "without its ledger": (lose_its_ledger, 1, "copy.db is not sound: no such table"),
+    "overwritten": (overwrite, 75, "it is not a database, or a damaged one"),
+    "newer than this Colibri": (make_newer, 75, "has schema version 99"),
+    "missing": (Path.unlink, 75, "there is no database at copy.db"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "wanted", "why"), UNSOUND.values(), ids=UNSOUND.keys())
+def test_a_copy_that_is_not_sound_is_refused_and_nothing_changes(
+    project: Path, capsys: Capture, spoil: Callable[[Path], object], wanted: int, why: str
+) -> None:
+    """Not even by force."""
+    spoil(project / "copy.db")
+    before = everything(project)
+    code, out, err = inside(capsys, "restore", "copy.db", "--force")
+    assert (code, out) == (wanted, "")
+    assert why in err
+    assert "colibri: hint: " in err
+    assert everything(project) == before
+
+
+def test_a_corrupted_copy_through_the_front_door(project: Path) -> None:
+    damage_page(project / "copy.db")
+    before = everything(project)
+    code, out, err = colibri(project, "restore", "copy.db", "--force")
+    assert (code, out, everything(project)) == (1, "", before)
+    assert err.startswith("colibri: error: copy.db is not sound: ")
+    assert "nothing was changed" in err
+
+
+def test_the_database_itself_is_no_copy(project: Path, capsys: Capture) -> None:
+    (project / "link.db").symlink_to("data/colibri.db")
+    (project / "hard.db").hardlink_to(database_of(project))
+    for name in ("data/colibri.db", "link.db", "hard.db"):
+        code, _, err = inside(capsys, "restore", name)
+        assert (code, "is the database itself" in err) == (75, True)
+
+
+# Being interrupted.
+
+
+@pytest.mark.parametrize("when", ["copy", "check", "compare", "put"])
+def test_an_interrupt_changes_nothing(
+    project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    before = everything(project)
+    monkeypatch.setattr(store, when, interrupt)
+    assert cli.main(["restore", "copy.db"]) == 130
+    assert capsys.readouterr().err == "colibri: error: interrupted\n"
+    assert everything(project) == before
+
+
+KILLED = """
+import os, signal
+from colibri.store import backup
+def killed(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(os, {call!r}, killed)
+from colibri.__main__ import main; main()
+"""
+
+
+@pytest.mark.parametrize("call", ["link", "replace"])
+def test_killed_at_the_worst_moment_the_old_database_is_in_place(project: Path, call: str) -> None:
+    """And the next restore works."""
+    go_on(project)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED.format(call=call), "restore", "copy.db", "--force"],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert verified(database_of(project)).record_count == 59
+    assert colibri(project, "restore", "copy.db", "--force")[0] == 0
+    assert verified(database_of(project)).record_count == 54
+
+
+def test_a_name_that_is_taken_is_not_taken_again(project: Path) -> None:
+    path = str(database_of(project))
+    first = command._aside(path)
+    Path(f"{first}-wal").write_text("")
+    second = command._aside(path)
+    assert second != first
+    assert os.path.dirname(second) == os.path.dirname(first)  # noqa: PTH120 - these are texts

@@ -1,0 +1,148 @@
+"""`colibri status`: the project at a glance."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colibri.cli import status
+from tests.support.traillab import Lab, opened, story
+from tests.support.workshop import Printed, Shown, Workshop
+
+
+def facts(text: str) -> dict[str, str]:
+    """The values by their labels."""
+    found: dict[str, str] = {}
+    label = ""
+    for line in text.splitlines():
+        label = line[:12].strip() or label
+        found[label] = f"{found.get(label, '')} {line[12:].strip()}".strip()
+    return found
+
+
+def test_a_project_without_a_ledger_is_no_error(tmp_path: Path, colibri: Printed) -> None:
+    code, out, err = colibri(tmp_path, "status")
+    assert (code, err) == (0, "")
+    path = tmp_path / "data" / "colibri.db"
+    assert facts(out)["project"] == str(tmp_path)
+    assert facts(out)["store"].startswith(f"{path} there is no ledger yet: ")
+    assert "colibri serve" in facts(out)["next"]
+    code, out, _ = colibri(tmp_path, "status", "--json")
+    assert (code, json.loads(out)) == (
+        0,
+        {"exists": False, "project": str(tmp_path), "path": str(path)},
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_without_records_says_so(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path):
+        pass
+    code, out, _ = colibri(tmp_path, "status")
+    assert (code, facts(out)["records"]) == (0, "none yet")
+    _, out, _ = colibri(tmp_path, "status", "--json")
+    found = json.loads(out)
+    assert (found["exists"], found["records"], found["head"]) == (True, 0, None)
+    assert (found["last_seal"], found["last_activity"], found["open_calls"]) == (None, None, [])
+
+
+def test_the_status_has_all_that_matters(workshop: Workshop, colibri: Printed) -> None:
+    code, out, err = colibri(workshop.path, "status")
+    assert (code, err) == (0, "")
+    found = facts(out)
+    size = workshop.path.joinpath("data/colibri.db").stat().st_size
+    assert found["store"].startswith(f"{workshop.path}/data/colibri.db {size / 1024:.1f} KiB, ")
+    assert found["store"].endswith("write-ahead log 0 B")
+    assert found["records"] == str(workshop.last)
+    assert found["head"] == workshop.head, "as --head takes it"
+    assert found["activity"].endswith("audit_verify_chain")
+    assert found["sessions"].startswith(f"1 open, 1 sealed {workshop.open}  “build it <img ")
+    assert found["last seal"].startswith(f"{workshop.sealed}  2 thoughts, ")
+    assert found["root"] == workshop.seal["root"]
+    assert found["tasks"] == "3, 1 ready to go on INIT 1  DONE 1  CANCELLED 1"
+    assert found["open calls"].startswith(f"1 #{workshop.last}  audit_verify_chain  2026-01-01T")
+    assert found["open calls"].endswith("server 00000000")
+
+
+def test_with_json_the_same_is_one_object(workshop: Workshop, colibri: Printed) -> None:
+    """The shape that the help describes."""
+    code, out, err = colibri(workshop.path, "status", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    seq, leaf = workshop.head.split(":")
+    assert found["head"] == {"seq": int(seq), "leaf": leaf}
+    assert found["path"] == str(workshop.path / "data" / "colibri.db")
+    assert found["bytes"] > found["wal_bytes"] == 0
+    assert (found["sessions"]["open"], found["sessions"]["sealed"]) == (1, 1)
+    (session,) = found["sessions"]["newest_open"]
+    assert (session["session_id"], session["root"]) == (workshop.open, None)
+    assert session["record_count"] == 5
+    assert found["last_seal"]["root"] == workshop.seal["root"]
+    assert found["last_seal"]["finalized_at"] == workshop.seal["finalized_at"]
+    assert found["tasks"] == {
+        "total": 3,
+        "ready": 1,
+        "states": {
+            **dict.fromkeys(("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"), 0),
+            **{"INIT": 1, "DONE": 1, "CANCELLED": 1},
+        },
+    }
+    (call,) = found["open_calls"]
+    assert (call["seq"], call["tool"]) == (workshop.last, "audit_verify_chain")
+    assert call["server"].startswith("00000000-")
+    assert found["open_calls_after"] == 0
+    assert found["log"].startswith("colibri/")
+    assert found["last_activity"] == call["at"]
+
+
+def test_beyond_a_handful_the_rest_is_counted(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = story(Lab(db))
+        for number in range(7):
+            lab.start(f"more-{number}")
+            with lab.calling("task_list", ends=False):
+                pass
+    _, out, _ = colibri(tmp_path, "status")
+    found = facts(out)
+    assert "… and 3 more that are open" in found["sessions"]
+    assert "… and 2 more; --json names them" in found["open calls"]
+    _, out, _ = colibri(tmp_path, "status", "--json")
+    assert len(json.loads(out)["open_calls"]) == 7
+
+
+def test_only_the_newest_records_are_searched_for_open_calls(
+    workshop: Workshop, colibri: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no index of calls, and a status must not read a long log."""
+    monkeypatch.setattr(status, "OPEN_CALLS_AMONG", 0)
+    _, out, _ = colibri(workshop.path, "status", "--json")
+    found = json.loads(out)
+    assert (found["open_calls"], found["open_calls_after"]) == ([], workshop.last)
+
+
+def test_a_terminal_breaks_hashes_by_itself_so_that_they_can_be_copied(
+    workshop: Workshop, shown: Shown
+) -> None:
+    text = shown(40, "status")
+    assert f"head        {workshop.head}\n" in text
+    assert f"root        {workshop.seal['root']}\n" in text
+    others = [
+        line
+        for line in text.splitlines()
+        if not line.startswith(("head", "root", "log", "project", "store"))
+    ]
+    assert max(map(len, others)) <= 40
+    assert "ago)" in text
+
+
+def test_sizes_are_readable(tmp_path: Path) -> None:
+    assert status._size(str(tmp_path / "data.db-wal")) == 0, "closed cleanly, it is not there"
+    sizes = (0, 1023, 1024, 1536 * 1024, 5 * 1024**3, 3 * 1024**4)
+    assert [status._bytes(size) for size in sizes] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.5 MiB",
+        "5.0 GiB",
+        "3,072.0 GiB",
+    ]

@@ -1,0 +1,221 @@
+"""`colibri tasks`: the board, and one task with its history."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.traillab import Lab, opened
+from tests.support.workshop import IMAGE, MARKUP, Printed, Shown, Workshop
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    """Five tasks: two wait, one is in APPLY for the second time."""
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.create("lay the floor", project="house", assignee="ada")
+        lab.create("paint it", "T-0001", project="house", priority="critical")
+        lab.create("call the cat", priority="low")
+        lab.create("buy paint", "T-0001", "T-0003", description="the Floor's colour")
+        lab.create("sweep", project="house", assignee="ada")
+        lab.move("T-0001", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
+        lab.move("T-0001", "GATHER", "ANALYZE", "PLAN", "APPLY")
+        lab.move("T-0003", "CANCELLED")
+    return tmp_path
+
+
+def test_the_board_groups_tasks_by_state_in_the_order_of_the_work(
+    board: Path, colibri: Printed
+) -> None:
+    code, out, err = colibri(board, "tasks")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "INIT  3",
+        "  T-0002  paint it  critical · house · waits for T-0001 (APPLY)",
+        "  T-0004  buy paint  medium · waits for T-0001 (APPLY)",
+        "  T-0005  sweep  medium · house · ada",
+        "",
+        "APPLY  1",
+        "  T-0001  lay the floor  medium · house · ada · attempt 2",
+        "",
+        "CANCELLED  1",
+        "  T-0003  call the cat  low",
+    ]
+
+
+FILTERS = {
+    "status": (["--status", "init", "--status", "APPLY"], ["T-0002", "T-0004", "T-0005", "T-0001"]),
+    "project": (["--project-name", "house"], ["T-0002", "T-0005", "T-0001"]),
+    "assignee": (["--assignee", "ada"], ["T-0005", "T-0001"]),
+    "search": (["--search", "floor COLOUR"], ["T-0004"]),
+    "two": (["--assignee", "ada", "--status", "INIT"], ["T-0005"]),
+    "the newest of each state": (["--limit", "1"], ["T-0005", "T-0001", "T-0003"]),
+    "all": (["--limit", "0"], ["T-0002", "T-0004", "T-0005", "T-0001", "T-0003"]),
+}
+
+
+@pytest.mark.parametrize(("options", "ids"), FILTERS.values(), ids=FILTERS)
+def test_filters_narrow_the_board(
+    board: Path, colibri: Printed, options: list[str], ids: list[str]
+) -> None:
+    _, out, _ = colibri(board, "tasks", *options)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  T-")] == ids
+    _, out, _ = colibri(board, "tasks", *options, "--json")
+    found = json.loads(out)["states"].values()
+    assert [task["task_id"] for column in found for task in column["tasks"]] == ids
+
+
+def test_what_is_left_out_is_counted(board: Path, colibri: Printed) -> None:
+    _, out, _ = colibri(board, "tasks", "--limit", "1", "--status", "INIT")
+    assert out.splitlines()[:2] == ["INIT  3", "  … 2 older; --limit 0 shows all"]
+    _, out, _ = colibri(board, "tasks", "--limit", "1", "--json")
+    found = json.loads(out)
+    assert (found["total"], found["states"]["INIT"]["total"]) == (5, 3)
+    assert len(found["states"]["INIT"]["tasks"]) == 1
+
+
+def test_the_json_of_a_board_has_every_state_and_tasks_as_the_tools_have_them(
+    board: Path, colibri: Printed
+) -> None:
+    _, out, _ = colibri(board, "tasks", "--json")
+    found = json.loads(out)
+    assert list(found["states"]) == [
+        "INIT",
+        "GATHER",
+        "ANALYZE",
+        "PLAN",
+        "APPLY",
+        "VERIFY",
+        "DONE",
+        "CANCELLED",
+    ]
+    (task,) = found["states"]["APPLY"]["tasks"]
+    assert task.keys() == {
+        *("task_id", "title", "description", "project", "priority", "assignee", "status"),
+        *("attempt", "version", "depends_on", "created_at", "updated_at"),
+    }
+
+
+def test_an_empty_board_is_an_answer(board: Path, tmp_path: Path, colibri: Printed) -> None:
+    assert colibri(board, "tasks", "--search", "nothing like it") == (
+        0,
+        "",
+        "colibri: no task matches\n",
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with opened(empty):
+        pass
+    assert colibri(empty, "tasks") == (0, "", "colibri: there are no tasks yet\n")
+
+
+def test_one_task_has_its_fields_its_dependencies_and_what_it_needs(
+    board: Path, colibri: Printed
+) -> None:
+    with opened(board) as db:
+        Lab(db).move("T-0004", "GATHER", "ANALYZE", "PLAN")
+    code, out, err = colibri(board, "tasks", "T-0004")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[:5] == [
+        "T-0004      buy paint",
+        "status      PLAN  attempt 1",
+        "priority    medium",
+        "project     –",
+        "assignee    –",
+    ]
+    assert lines[5].startswith("created     2026-01-01T00:00:00.")
+    assert lines[6].endswith("  version 4")
+    assert lines[7:16] == [
+        "depends on  T-0001  APPLY  lay the floor",
+        "            T-0003  CANCELLED  call the cat",
+        "next        APPLY  needs dependencies that are DONE or CANCELLED: T-0001 (APPLY)",
+        "            CANCELLED",
+        "",
+        "description",
+        "  the Floor's colour",
+        "",
+        "history",
+    ]
+    history = [line.partition("  ")[2] for line in lines[16:]]
+    assert [line.partition("  #")[0] for line in history] == [
+        "T-0004  created  buy paint  medium · depends on T-0001, T-0003",
+        "T-0004  INIT → GATHER",
+        "T-0004  GATHER → ANALYZE",
+        "T-0004  ANALYZE → PLAN",
+    ]
+
+
+def test_the_json_of_one_task_adds_to_the_task_what_it_needs_and_its_history(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    _, out, _ = colibri(workshop.path, "tasks", workshop.plan, "--json")
+    task = json.loads(out)
+    assert (task["status"], task["attempt"], task["blockers"]) == ("DONE", 2, [])
+    assert (task["next_states"], task["needs"], task["dependencies"]) == ([], {}, [])
+    history = task["history"]
+    assert [step["outcome"] for step in history].count("refused") == 1
+    assert history[0]["tool"] == "task_create"
+    assert [record["kind"] for record in history[0]["records"]] == ["task", "task.text"]
+    _, out, _ = colibri(workshop.path, "tasks", workshop.build, "--json")
+    task = json.loads(out)
+    assert task["dependencies"] == [
+        {"task_id": workshop.plan, "status": "DONE", "title": "Draw the plan"}
+    ]
+    assert task["next_states"] == ["GATHER", "CANCELLED"]
+
+
+def test_history_tells_changes_retries_thoughts_and_refusals_in_order(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    _, out, _ = colibri(workshop.path, "tasks", workshop.plan)
+    history = out.partition("\nhistory\n")[2]
+    order = (
+        f"{workshop.plan}  created  Draw the plan  high · house",
+        "session opened",
+        "plan  R-",
+        "    North is up.",
+        "VERIFY → GATHER, attempt 2",
+        "✗ task_update status=DONE  refused ERR_WRITEBACK_REQUIRED",
+        "reflection  R-",
+        "    The stairs are steep, but legal.",
+        "VERIFY → DONE",
+    )
+    places = [history.index(text) for text in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("id", "hint"),
+    [
+        ("1", "did you mean T-0001? "),
+        ("t-2", "did you mean T-0002? "),
+        ("T-0009", "did you mean T-000"),
+        ("xyzzy", ""),
+    ],
+)
+def test_an_unknown_task_is_told_with_near_ones(
+    workshop: Workshop, colibri: Printed, id: str, hint: str
+) -> None:
+    code, out, err = colibri(workshop.path, "tasks", id)
+    assert (code, out) == (1, "")
+    error, found = err.splitlines()
+    assert error == f"colibri: error: there is no task {id}"
+    assert found.startswith(f"colibri: hint: {hint}")
+    assert found.endswith("colibri tasks lists tasks")
+
+
+def test_stored_markup_is_text_and_narrow_terminals_wrap_it(
+    workshop: Workshop, shown: Shown
+) -> None:
+    text = shown(40, "tasks", workshop.build)
+    assert max(map(len, text.splitlines())) <= 40
+    words = " ".join(text.split())
+    assert f"Also: {MARKUP} gnp\\u202e.exe" in words
+    assert f"created Build the house {IMAGE}" in words
+
+
+def test_the_board_of_a_terminal_wraps_under_its_titles(board: Path, shown: Shown) -> None:
+    text = shown(40, "tasks", project=board)
+    assert "\n  T-0002  paint it  critical · house ·\n          waits for T-0001 (APPLY)\n" in text

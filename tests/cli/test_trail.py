@@ -1,0 +1,341 @@
+"""`colibri trail`: what happened, in order, as it happens."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colibri.cli import follow
+from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.evidence import eventually
+from tests.support.terminal import run_in_terminal
+from tests.support.traillab import Lab, opened, story
+from tests.support.workshop import LONG, WORDS, Printed, Shown, Workshop
+
+JSON = dict[str, Any]
+STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z  ")
+
+
+def steps(text: str) -> list[JSON]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def heads(text: str) -> list[str]:
+    """The first lines of the steps, without their times."""
+    return [STAMP.sub("", line) for line in text.splitlines() if STAMP.match(line)]
+
+
+def test_a_session_is_told_from_its_opening_to_its_seal_and_after(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    code, out, err = colibri(workshop.path, "trail", workshop.sealed)
+    assert (code, err) == (0, "")
+    title, *_ = out.splitlines()
+    assert title.startswith(f"{workshop.sealed}  sealed  2 thoughts · opened ")
+    told = [re.sub(r"  (#|R-).*", "", line) for line in heads(out)]
+    task = workshop.plan
+    assert told == [
+        "session opened",
+        "plan",
+        f"{task}  INIT → GATHER",
+        f"{task}  GATHER → ANALYZE",
+        f"{task}  ANALYZE → PLAN",
+        f"{task}  PLAN → APPLY",
+        f"{task}  APPLY → VERIFY",
+        f"{task}  VERIFY → GATHER, attempt 2",
+        f"{task}  GATHER → ANALYZE",
+        f"{task}  ANALYZE → PLAN",
+        f"{task}  PLAN → APPLY",
+        f"{task}  APPLY → VERIFY",
+        "✗ task_update status=DONE  refused ERR_WRITEBACK_REQUIRED",
+        "reflection",
+        f"{task}  VERIFY → DONE",
+        "sealed  2 thoughts",
+        "✗ thought_record content=(8 bytes) type=plan  refused ERR_ALREADY_FINALIZED",
+    ]
+    assert f"    root {workshop.seal['root']}\n" in out
+    assert "    It fits on one page.\n    The stairs are steep, but legal.\n" in out
+
+
+def test_without_an_argument_it_is_the_newest_open_session(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    _, out, _ = colibri(workshop.path, "trail")
+    assert out.startswith(f"{workshop.open}  open  5 thoughts · ")
+    assert heads(out)[-1].startswith("… audit_verify_chain  open: it is running, or its server")
+    assert f"thought  [erased]  R-{workshop.erased}" in out
+    assert LONG in out
+    assert WORDS in out
+
+
+def test_without_an_open_session_it_is_the_newest(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = story(Lab(db))
+        lab.seal("S-2")
+    _, out, _ = colibri(tmp_path, "trail")
+    assert out.startswith("S-2  sealed  2 thoughts")
+
+
+def test_without_any_session_it_says_what_to_do(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        Lab(db).create()
+    code, out, err = colibri(tmp_path, "trail")
+    assert (code, out) == (1, "")
+    assert err.startswith("colibri: error: there is no session yet\ncolibri: hint: agents open one")
+    _, out, _ = colibri(tmp_path, "trail", "--all")
+    assert heads(out)[0].startswith("T-0001  created  a task  medium")
+
+
+def test_a_task_is_told_by_all_that_names_it(workshop: Workshop, colibri: Printed) -> None:
+    _, out, _ = colibri(workshop.path, "trail", workshop.paint)
+    assert out.splitlines()[0] == f"{workshop.paint}  CANCELLED  Paint the door"
+    told = heads(out)
+    assert told[0].startswith(f"{workshop.paint}  created  Paint the door  critical · 日本語  #")
+    assert told[1].startswith(f"{workshop.paint}  INIT → CANCELLED  #")
+
+
+def test_an_id_of_both_is_the_sessions(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.create()
+        lab.start("T-0001")
+    _, out, _ = colibri(tmp_path, "trail", "T-0001")
+    assert out.startswith("T-0001  open  0 thoughts")
+
+
+def test_everything_shows_also_what_names_nothing(workshop: Workshop, colibri: Printed) -> None:
+    _, out, _ = colibri(workshop.path, "trail", "--all")
+    told = "\n".join(heads(out))
+    assert "✗ task_create  invalid INVALID_PARAMS" in told
+    assert "✗ no_such\\x1b[2J\\x1b]0;owned\\x07  invalid -32602" in told
+    assert "server_ping  ok, " in told
+    assert f"erasure  of {workshop.erased}, {workshop.erased - 1}: “asked for”" in told
+
+
+def test_the_server_is_named_where_it_changes(workshop: Workshop, colibri: Printed) -> None:
+    _, out, _ = colibri(workshop.path, "trail", "--all")
+    named = [n for n, line in enumerate(heads(out)) if "server " in line]
+    assert named == [0, len(heads(out)) - 1]
+
+
+def test_json_is_one_object_a_line_for_each_call(workshop: Workshop, colibri: Printed) -> None:
+    code, out, err = colibri(workshop.path, "trail", "--all", "--json")
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    found = steps(out)
+    assert all(
+        step.keys()
+        == {
+            *("seq", "at", "call", "session", "task", "agent", "server", "tool", "arguments"),
+            *("outcome", "code", "duration_ms", "records"),
+        }
+        for step in found
+    )
+    assert [step["seq"] for step in found] == sorted(step["seq"] for step in found)
+    outcomes = {step["outcome"] for step in found}
+    assert outcomes == {"ok", "refused", "invalid", "open", None}
+    refused = next(step for step in found if step["code"] == "ERR_WRITEBACK_REQUIRED")
+    assert refused["arguments"] == {"status": "DONE", "task_id": workshop.plan}
+    assert (refused["tool"], refused["task"], refused["records"]) == (
+        "task_update",
+        workshop.plan,
+        [],
+    )
+    thought = next(step for step in found if step["seq"] == workshop.hostile)
+    (record,) = thought["records"]
+    assert record["payload"]["content"].startswith("<img src=x onerror=alert(1)> gnp\u202e.exe")
+
+
+@pytest.mark.parametrize("whose", ["sealed", "plan", "all"])
+def test_types_and_limits_narrow(workshop: Workshop, colibri: Printed, whose: str) -> None:
+    given = ["--all"] if whose == "all" else [getattr(workshop, whose)]
+    _, out, _ = colibri(workshop.path, "trail", *given, "--json", "--limit", "2")
+    _, whole, _ = colibri(workshop.path, "trail", *given, "--json")
+    ended = [step for step in steps(whole) if step["outcome"] != "open"]
+    assert [step for step in steps(out) if step["outcome"] != "open"] == ended[-2:]
+    types = ("--type", "plan", "--type", "reflection")
+    _, out, _ = colibri(workshop.path, "trail", *given, "--json", *types)
+    every = [step["records"][0]["payload"]["type"] for step in steps(out)]
+    assert set(every) == {"plan", "reflection"}
+    _, out, _ = colibri(workshop.path, "trail", *given, "--json", *types, "--limit", "1")
+    assert [step["records"][0]["payload"]["type"] for step in steps(out)] == every[-1:]
+
+
+def test_unknown_ids_are_exit_code_1_with_near_ones(workshop: Workshop, colibri: Printed) -> None:
+    near = workshop.open[:-1] + "\x1b"
+    code, out, err = colibri(workshop.path, "trail", near)
+    assert (code, out) == (1, "")
+    error, hint = err.splitlines()
+    assert error == f"colibri: error: there is no session or task {workshop.open[:-1]}\\x1b"
+    assert hint.startswith(f"colibri: hint: did you mean {workshop.open}? colibri log --kind ")
+
+
+def test_an_id_and_all_exclude_each_other(workshop: Workshop, colibri: Printed) -> None:
+    code, _, err = colibri(workshop.path, "trail", "S-1", "--all")
+    assert code == 2
+    assert "not allowed with argument" in err
+
+
+# What reaches a terminal.
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_hostile_text_stays_within_its_place(
+    workshop: Workshop, shown: Shown, colibri: Printed, columns: int
+) -> None:
+    """One thought looks like a step of its own, others would move the cursor or never end."""
+    text = shown(columns, "trail", NO_COLOR="1")
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert set(text) & set(map(chr, (*range(10), *range(11, 32), *range(127, 160)))) == set()
+    assert "\u202e" not in text
+    assert "gnp\\u202e.exe" in text
+    _, out, _ = colibri(workshop.path, "trail", "--json")
+    begun = [line for line in lines if re.match(r"\d\d:\d\d:\d\d  ", line)]
+    assert len(begun) == len(steps(out))
+    assert "14:00:00  plan  R-1" in text
+    assert text.count("wrap") == WORDS.count("wrap")
+    assert text.count("x" * 20) > 64_000 // columns
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(workshop: Workshop) -> None:
+    command = [sys.executable, "-m", "colibri", "trail", workshop.sealed]
+    found = [
+        run_in_terminal(command, cwd=workshop.path, env={**environment(), "NO_COLOR": value})[1]
+        for value in ("", "1")
+    ]
+    assert "\x1b[35mVERIFY\x1b[0m → \x1b[32mDONE\x1b[0m" in found[0]
+    assert "\x1b[1;34mplan" in found[0]
+    assert re.search(r"\x1b\[[0-9;]*3[0-9]", found[1]) is None
+    assert "VERIFY → DONE" in found[1]
+
+
+# Live.
+
+Watch = Callable[..., "Watching"]
+
+
+class Watching:
+    """A `--follow` that is running."""
+
+    def __init__(self, project: Path, *arguments: str) -> None:
+        self.errors = project / f"stderr-{os.urandom(4).hex()}"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "colibri", *arguments, "--follow"],
+                cwd=project,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def line(self) -> str:
+        """The next line; pytest's own timeout bounds it."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def said(self) -> str:
+        return self.errors.read_text()
+
+    def end(self) -> int:
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    started: list[Watching] = []
+
+    def start(project: Path, *arguments: str) -> Watching:
+        started.append(Watching(project, *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.end()
+
+
+def test_a_session_is_followed_until_it_is_sealed(tmp_path: Path, watch: Watch) -> None:
+    """Live, through a real server; it waits for a session, and ends by itself with exit code 0."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("server_ping")
+        server.data("task_create", title="early")
+        seen = watch(tmp_path, "trail", "--json")
+        eventually(lambda: "waiting for a session" in seen.said(), "the words about waiting")
+        server.data("audit_session_start", intent="live", session_id="L")
+        assert json.loads(seen.line())["records"][0]["payload"]["intent"] == "live"
+        think = {"session_id": "L", "type": "plan"}
+        server.data("thought_record", **think, content="first")
+        assert json.loads(seen.line())["records"][0]["payload"]["content"] == "first"
+        server.data("task_create", title="late")
+        server.data("thought_record", **think, content="about it", task_id="T-0002")
+        assert json.loads(seen.line())["records"][0]["payload"]["content"] == "about it"
+        assert json.loads(seen.line())["tool"] == "task_create"
+        server.call("task_update", task_id="T-0002", status="DONE")
+        assert json.loads(seen.line())["code"] == "ERR_INVALID_TRANSITION"
+        server.data("merkle_finalize", session_id="L")
+        assert json.loads(seen.line())["tool"] == "merkle_finalize"
+        assert seen.line() == ""
+        assert seen.end() == 0
+
+
+def test_who_watches_keeps_nobody_from_writing_and_ends_with_ctrl_c(
+    tmp_path: Path, watch: Watch
+) -> None:
+    """Each look is over before the next: the write-ahead log can be emptied meanwhile."""
+    with opened(tmp_path) as db:
+        lab = story(Lab(db))
+        trail, log = watch(tmp_path, "trail", "S-2"), watch(tmp_path, "log", "--limit", "1")
+        assert trail.line().startswith("S-2  open")
+        for _ in range(6):  # three steps with a text each
+            trail.line()
+        assert "call.exit     task_list" in log.line()
+        lab.think("S-2", "news")
+        assert "  plan  R-" in trail.line()
+        assert trail.line() == "    news\n"
+        assert "call.enter    thought_record" in log.line()
+        assert "thought       plan “news”" in log.line()
+        assert next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)")) == (0, 0, 0)
+        for one in (trail, log):
+            one.process.send_signal(signal.SIGINT)
+        assert [trail.process.wait(PATIENCE), log.process.wait(PATIENCE)] == [130, 130]
+        assert trail.said() == ""
+
+
+def test_a_sealed_session_needs_no_following(workshop: Workshop, colibri: Printed) -> None:
+    assert colibri(workshop.path, "trail", workshop.sealed, "--follow")[0] == 0
+
+
+def test_a_database_that_is_replaced_ends_it(
+    tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Following the file that is no longer there would show nothing for ever."""
+    with opened(tmp_path) as db:
+        story(Lab(db))
+    path = tmp_path / "data" / "colibri.db"
+    monkeypatch.setattr("time.sleep", lambda _: path.rename(tmp_path / "moved"))
+    code, _, err = colibri(tmp_path, "log", "--follow")
+    assert code == 75
+    assert f"{path} was deleted or replaced\n" in err
+
+
+@pytest.mark.parametrize("command", ["trail", "log"])
+def test_an_interruption_without_following_is_told(
+    workshop: Workshop, colibri: Printed, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow, "newest", interrupt)
+    code, _, err = colibri(workshop.path, command)
+    assert (code, err) == (130, "colibri: error: interrupted\n")

@@ -1,0 +1,625 @@
+"""`colibri verify`: its verdicts on logs, parts of them, copies and bundles; its exit codes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import apsw
+import pytest
+
+from colibri import cli
+from colibri.cli import verdict
+from colibri.core.report import Damage
+from colibri.store import db as database
+from colibri.store import verify as check
+from tests.support.client import COLIBRI as SERVE
+from tests.support.client import PATIENCE, TESTS, Server, environment
+from tests.support.evidence import create
+from tests.support.program import colibri, database_of, inside, tell_story
+from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.traillab import Lab, drop_triggers, opened
+
+JSON = dict[str, Any]
+VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
+VECTORS = TESTS / "vectors"
+NO_HEX = "ab" * 32
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tell_story(tmp_path)
+
+
+def judged(project: Path, capsys: Capture, *arguments: str) -> tuple[int, JSON]:
+    """The verdict, asked for in this process."""
+    code = cli.main(["verify", "--json", "--project", str(project), *arguments])
+    found: JSON = json.loads(capsys.readouterr().out)
+    return code, found
+
+
+def seal_and_head(project: Path) -> tuple[str, str]:
+    with opened(project) as db:
+        root: bytes = db.execute("SELECT root FROM sessions WHERE session_id = 'S-1'").get
+        head = Lab(db).head()
+    return root.hex(), f"{head.seq}:{head.leaf.hex()}"
+
+
+def tamper(project: Path, *statements: str) -> None:
+    db = apsw.Connection(str(database_of(project)))
+    drop_triggers(db)
+    db.execute("PRAGMA ignore_check_constraints = ON")
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+
+
+# Good.
+
+
+def test_a_good_log_is_told_line_by_line(project: Path) -> None:
+    """Each thing for itself, and what was not checked; exit 0."""
+    _, head = seal_and_head(project)
+    code, out, err = colibri(project, "verify")
+    assert (code, err) == (0, "")
+    assert [line.split(maxsplit=1) for line in out.splitlines() if "not checked" not in line] == [
+        ["database", str(database_of(project))],
+        ["log", "colibri/" + "0123456789abcdef" * 2],
+        ["checked", "the whole log: 54 records"],
+        ["head", head],
+        ["intact", "yes"],
+        ["rules", "kept   yes"],
+        ["seals", "yes, sessions sealed: 1, open: 1"],
+        ["rows", "yes"],
+        ["erased", "none"],
+        ["open", "calls   none"],
+        ["verdict", "GOOD, findings: 0"],
+    ]
+    unseen = [line for line in out.splitlines() if line.startswith("not checked")]
+    assert [line.split()[2:5] for line in unseen] == [
+        ["no", "head", "from"],
+        ["pages", "and", "indexes"],
+        ["whether", "what", "was"],
+        ["no", "root", "from"],
+    ]
+
+
+def test_a_root_and_a_head_from_outside_are_no_longer_missed(
+    project: Path, capsys: Capture
+) -> None:
+    root, head = seal_and_head(project)
+    code, out, err = inside(capsys, "verify", "--root", root, "--head", head)
+    assert (code, err) == (0, "")
+    assert "from outside" not in out
+    assert "GOOD" in out
+
+
+SHAPE = {
+    "format",
+    "verdict",
+    "reason",
+    "database",
+    "log",
+    "session",
+    "task",
+    "records",
+    "head",
+    "lines",
+    "sessions",
+    "erased",
+    "open_calls",
+    "findings",
+    "finding_count",
+    "not_checked",
+}
+
+
+def test_the_json_has_one_shape_whatever_is_found(project: Path, capsys: Capture) -> None:
+    for arguments, wanted in {
+        (): "good",
+        ("--session", "S-1"): "good",
+        ("--task", "T-0001"): "good",
+        ("--head", f"99:{NO_HEX}"): "bad",
+        ("--session", "S-9"): "cannot tell",
+    }.items():
+        code, found = judged(project, capsys, *arguments)
+        assert set(found) == SHAPE
+        assert set(found["lines"]) == {"intact", "rules", "seals", "rows"}
+        assert (found["format"], found["verdict"]) == ("colibri-log-verdict/1", wanted)
+        assert code == {"good": 0, "bad": 1, "cannot tell": 2}[wanted]
+        for one in found["findings"]:
+            assert set(one) == {"seq", "what", "detail", "meaning"}
+
+
+def test_a_session_or_a_task_is_checked_alone(project: Path, capsys: Capture) -> None:
+    code, found = judged(project, capsys, "--session", "S-1", "--root", seal_and_head(project)[0])
+    assert (code, found["session"], found["records"]) == (0, "S-1", 38)
+    assert found["sessions"] == {"sealed": 1, "open": 0}
+    assert any(text.startswith("the moves of tasks") for text in found["not_checked"])
+    code, found = judged(project, capsys, "--session", "S-2")
+    assert (code, found["lines"]["seals"], found["sessions"]["open"]) == (0, "none", 1)
+    code, found = judged(project, capsys, "--task", "T-0001")
+    assert (code, found["task"], found["records"]) == (0, "T-0001", 39)
+    assert (found["lines"]["seals"], found["erased"], found["open_calls"]) == (
+        "not checked",
+        None,
+        None,
+    )
+    assert cli.main(["verify", "--project", str(project), "--task", "T-0001"]) == 0
+    assert "checked      task T-0001: 39 records" in capsys.readouterr().out
+
+
+def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys: Capture) -> None:
+    """Design §9: neither is a break, and neither is passed over."""
+    with opened(project) as db:
+        lab = Lab(db)
+        lab.erase(9)
+        for _ in range(22):
+            with lab.calling("task_get", ends=False):
+                pass
+        first = lab.seqs("call.enter")[-22]
+    code, out, _ = inside(capsys, "verify")
+    assert code == 0
+    assert "erased       9\n" in out
+    assert f"open calls   {first} (task_get, since 2026-01-01T00:00:00.000001Z), " in out
+    assert ", 2 more\n" in out
+    assert "1 payloads are erased" in out
+
+
+def test_servers_may_go_on_writing(tmp_path: Path) -> None:
+    with Server(tmp_path, SERVE) as server:
+        server.data("audit_session_start", intent="try", session_id="mine")
+        receipt = server.call("thought_record", session_id="mine", type="plan", content="so")[
+            "_meta"
+        ]["colibri/receipt"]
+        code, out, err = colibri(
+            tmp_path, "verify", "--json", "--head", f"{receipt['seq']}:{receipt['head']}"
+        )
+        assert (code, err) == (0, "")
+        assert json.loads(out)["log"] == receipt["log"]
+        assert server.close() == 0
+
+
+def test_a_copy_of_the_database_is_verified_by_its_name(project: Path, capsys: Capture) -> None:
+    """What colibri backup wrote can be checked where it lies."""
+    assert inside(capsys, "backup", "copy.db")[0] == 0
+    _, head = seal_and_head(project)
+    code, out, _ = inside(capsys, "verify", "copy.db", "--head", head)
+    assert code == 0
+    assert "database     copy.db\n" in out
+
+
+# Bad.
+
+
+def test_every_damage_has_a_meaning_and_a_line() -> None:
+    mine = {"damaged file", "other root"}
+    assert set(verdict.LINE_OF) == set(get_args(Damage)) | mine
+    assert set(verdict.MEANINGS) == set(verdict.LINES)
+
+
+TAMPERINGS: dict[str, tuple[list[str], str, int | None, str]] = {
+    "a record's bytes": (
+        ["UPDATE ledger SET header = CAST(replace(CAST(header AS TEXT), 'S-1', 'S-2') AS BLOB)"],
+        "altered record",
+        5,
+        "intact",
+    ),
+    "a thought": (
+        ["UPDATE payloads SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)"],
+        "altered payload",
+        27,
+        "intact",
+    ),
+    "a column": (
+        ["UPDATE ledger SET agent = 'bob' WHERE agent = 'ada'"],
+        "altered column",
+        8,
+        "intact",
+    ),
+    "a record taken out": (["DELETE FROM ledger WHERE seq = 20"], "missing record", 20, "intact"),
+    "a payload taken out": (
+        ["DELETE FROM payloads WHERE seq = 9"],
+        "missing payload",
+        9,
+        "intact",
+    ),
+    "two records exchanged": (
+        [
+            "UPDATE ledger SET seq = 999 WHERE seq = 20",
+            "UPDATE ledger SET seq = 20 WHERE seq = 30",
+            "UPDATE ledger SET seq = 30 WHERE seq = 999",
+        ],
+        "out of order",
+        20,
+        "intact",
+    ),
+    "what tools show of a task": (
+        ["UPDATE tasks SET title = 'something nobler'"],
+        "altered task",
+        None,
+        "rows",
+    ),
+    "what tools show of a session": (
+        ["UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'S-1'"],
+        "altered session",
+        None,
+        "rows",
+    ),
+    "a table dropped": (["DROP TABLE merkle_nodes"], "damaged file", None, "intact"),
+    "the log's name": (["DELETE FROM meta"], "damaged file", None, "intact"),
+    "all records, and not their rows": (
+        ["DELETE FROM payloads", "DELETE FROM ledger"],
+        "altered task",
+        None,
+        "rows",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("statements", "what", "seq", "line"), TAMPERINGS.values(), ids=TAMPERINGS.keys()
+)
+def test_tampering_is_named_and_explained(
+    project: Path, capsys: Capture, statements: list[str], what: str, seq: int | None, line: str
+) -> None:
+    """Exit 1; the first break with its place, and what it means in plain words."""
+    tamper(project, "PRAGMA foreign_keys = OFF", *statements)
+    code, found = judged(project, capsys)
+    first = found["findings"][0]
+    assert (code, found["verdict"]) == (1, "bad")
+    assert (first["what"], first["seq"], found["lines"][line]) == (what, seq, "no")
+    assert cli.main(["verify", "--project", str(project)]) == 1
+    out = capsys.readouterr().out
+    place = "" if seq is None else f"record {seq}: "
+    assert f"found        {place}{what}: " in out
+    assert f"             = {verdict.MEANINGS[line][what]}\n" in out
+    assert out.splitlines()[-1].startswith("verdict      BAD, findings: ")
+
+
+RULES: dict[str, tuple[Callable[[Lab], object], str, str]] = {
+    "a task moved on while another is open": (
+        lambda lab: lab.forge(
+            "task",
+            {
+                "task_id": "T-0001",
+                "version": 8,
+                "attempt": 1,
+                "set": {"status": ["DONE", "GATHER"]},
+            },
+            task="T-0001",
+        ),
+        "illegal move",
+        "rules",
+    ),
+    "a thought after the seal": (
+        lambda lab: lab.forge(
+            "thought",
+            {"thought_id": "R-55", "index": 5, "type": "plan", "content": "-", "prev": "0" * 64},
+            session="S-1",
+        ),
+        "thought after seal",
+        "seals",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forge", "what", "line"), RULES.values(), ids=RULES.keys())
+def test_records_that_break_the_rules_are_named(
+    project: Path, capsys: Capture, forge: Callable[[Lab], object], what: str, line: str
+) -> None:
+    """The chain is intact: who wrote them had the means to."""
+    with opened(project) as db:
+        forge(Lab(db))
+    code, found = judged(project, capsys)
+    assert (code, found["lines"]["intact"], found["lines"][line]) == (1, "yes", "no")
+    assert what in [one["what"] for one in found["findings"]]
+
+
+def test_what_rests_on_damaged_records_is_called_unclear(project: Path, capsys: Capture) -> None:
+    tamper(project, "DELETE FROM ledger WHERE seq = 20")
+    _, found = judged(project, capsys)
+    assert found["lines"] == dict(intact="no", rules="unclear", seals="unclear", rows="unclear")
+
+
+def test_of_many_breaks_the_first_are_shown_and_the_rest_counted(
+    project: Path, capsys: Capture
+) -> None:
+    tamper(project, "UPDATE ledger SET at = 'then'")
+    assert cli.main(["verify", "--project", str(project)]) == 1
+    out = capsys.readouterr().out
+    assert out.count("found   ") == 20
+    assert out.count(verdict.MEANINGS["intact"]["altered column"]) == 1
+    assert "             and 3" in out
+
+
+def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture) -> None:
+    """Without one it cannot be seen, and that is said."""
+    _, head = seal_and_head(project)
+    tamper(
+        project,
+        "PRAGMA foreign_keys = OFF",
+        "DELETE FROM payloads WHERE seq > 52",
+        "DELETE FROM ledger WHERE seq > 52",
+    )
+    code, found = judged(project, capsys)
+    assert (code, found["not_checked"][0][:20]) == (0, "no head from outside")
+    code, out, _ = inside(capsys, "verify", "--head", head)
+    assert code == 1
+    assert "found        record 53: truncated: the log ends at 52, but record 54 was seen" in out
+    assert "= the tail was cut off, or an older copy was put back" in out
+
+
+def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys: Capture) -> None:
+    root, head = seal_and_head(project)
+    code, found = judged(project, capsys, "--head", f"54:{NO_HEX}")
+    assert (code, found["findings"][0]["what"], found["findings"][0]["seq"]) == (1, "replaced", 54)
+    code, found = judged(project, capsys, "--root", NO_HEX)
+    assert (code, found["findings"][0]["what"]) == (1, "other root")
+    assert found["lines"] == dict(intact="yes", rules="yes", seals="no", rows="yes")
+    code, found = judged(project, capsys, "--root", root, "--session", "S-2")
+    assert (code, found["findings"][0]["what"]) == (1, "other root")
+    code, found = judged(project, capsys, "--head", head, "--root", root)
+    assert (code, found["findings"]) == (0, [])
+
+
+def test_a_file_that_breaks_off_is_bad(project: Path, capsys: Capture) -> None:
+    db = database.open_reader(str(database_of(project)))
+    page: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'payloads'").get
+    db.close()
+    with database_of(project).open("r+b") as file:
+        file.seek((page - 1) * 4_096)
+        file.write(b"\xff" * 64)
+    code, found = judged(project, capsys)
+    assert (code, found["lines"]["intact"]) == (1, "no")
+    assert [one["what"] for one in found["findings"]] == ["damaged file"]
+
+
+def test_stored_text_cannot_reach_the_terminal_raw(project: Path) -> None:
+    tamper(project, "UPDATE sessions SET session_id = 'S\x1b[2J' WHERE session_id = 'S-2'")
+    code, shown = run_in_terminal([*COLIBRI, "verify"], cwd=project, env=environment())
+    assert code == 1
+    assert "S\\x1b[2J" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_on_a_terminal_the_verdict_is_in_colour(project: Path) -> None:
+    code, shown = run_in_terminal(
+        [*COLIBRI, "verify"], cwd=project, env=environment(NO_COLOR=""), columns=200
+    )
+    assert code == 0
+    assert "\x1b[1;32mverdict      GOOD" in shown
+    tamper(project, "DELETE FROM ledger WHERE seq = 20")
+    code, shown = run_in_terminal(
+        [*COLIBRI, "verify"], cwd=project, env=environment(NO_COLOR=""), columns=200
+    )
+    assert code == 1
+    assert "\x1b[31mfound        record 20: missing record: it is gone" in shown
+    assert "\x1b[1;31mverdict      BAD" in shown
+
+
+# Cannot tell.
+
+
+def no_records(project: Path) -> list[str]:
+    with opened(project / "empty"):
+        pass
+    return ["--project", "empty"]
+
+
+def foreign(project: Path) -> list[str]:
+    db = apsw.Connection(str(project / "foreign.db"))
+    db.execute("CREATE TABLE t (x)")
+    db.close()
+    return ["foreign.db"]
+
+
+def newer(project: Path) -> list[str]:
+    tamper(project, "PRAGMA user_version = 99")
+    return []
+
+
+UNCLEAR: dict[str, tuple[Callable[[Path], list[str]], str]] = {
+    "no database": (lambda _: ["--project", "empty"], "there is no database at"),
+    "no records": (no_records, "the log holds no records: there is nothing to check"),
+    "an unknown session": (lambda _: ["--session", "S-9"], "there is no session S-9"),
+    "an unknown task": (lambda _: ["--task", "T-9999"], "there is no task T-9999"),
+    "another program's database": (foreign, "foreign.db is the database of another program"),
+    "a newer database": (newer, "has schema version 99"),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), UNCLEAR.values(), ids=UNCLEAR.keys())
+def test_nothing_to_check_is_never_good(
+    project: Path, capsys: Capture, make: Callable[[Path], list[str]], why: str
+) -> None:
+    """Exit 2: it cannot be told."""
+    (project / "empty").mkdir()
+    code, out, err = inside(capsys, "verify", *make(project))
+    assert code == 2
+    assert out.endswith("not checked  everything\nverdict      CANNOT TELL, findings: 0\n")
+    assert "intact       not checked\n" in out
+    assert err.startswith("colibri: error: ")
+    assert why in err
+
+
+def test_an_empty_log_is_bad_for_who_has_seen_a_record(project: Path, capsys: Capture) -> None:
+    (project / "empty").mkdir()
+    no_records(project)
+    code, found = judged(project / "empty", capsys, "--head", f"3:{NO_HEX}")
+    assert (code, found["findings"][0]["what"]) == (1, "truncated")
+
+
+def test_a_database_that_cannot_be_read_now_is_neither_good_nor_bad(
+    project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    monkeypatch.setattr(check, "verify", fail)
+    code, found = judged(project, capsys)
+    assert (code, found["verdict"], found["findings"]) == (2, "cannot tell", [])
+    assert "disk I/O error" in found["reason"]
+
+
+def test_a_wrong_configuration_is_exit_73(project: Path) -> None:
+    assert colibri(project, "verify", COLIBRI_MODE="LOUD")[0] == 73
+
+
+USAGE = {
+    "a file and a session": (["x.json", "--session", "S-1"], "not allowed with"),
+    "a session and a task": (["--session", "S-1", "--task", "T-1"], "not allowed with"),
+    "a head and a session": (["--head", f"1:{NO_HEX}", "--session", "S"], "--head takes the whole"),
+    "a head and a task": (["--head", f"1:{NO_HEX}", "--task", "T"], "--head takes the whole"),
+    "a root and a task": (["--root", NO_HEX, "--task", "T"], "--root takes the whole"),
+    "a short root": (["--root", "ab"], "a root is 64 lower-case hex digits"),
+    "a head without a number": (["--head", NO_HEX], "a head is SEQ:HEX"),
+    "a head at zero": (["--head", f"0:{NO_HEX}"], "a head is SEQ:HEX"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "why"), USAGE.values(), ids=USAGE.keys())
+def test_wrong_usage_is_explained(capsys: Capture, arguments: list[str], why: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["verify", *arguments])
+    assert why in capsys.readouterr().err
+
+
+# Bundles.
+
+
+def by_itself(*arguments: object) -> tuple[int, str]:
+    """The verifier alone."""
+    command = [sys.executable, "-I", "-S", str(VERIFIER), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout
+
+
+BUNDLES = {
+    "good": (VECTORS / "good" / "session-with-tasks.colibri.json", 0),
+    "bad": (VECTORS / "bad" / "task-done-without-thought.colibri.json", 1),
+    "unclear": (VECTORS / "unclear" / "version-2.colibri.json", 2),
+    "missing": (VECTORS / "nothing.colibri.json", 2),
+    "a directory": (VECTORS, 2),
+}
+
+
+@pytest.mark.parametrize(("path", "wanted"), BUNDLES.values(), ids=BUNDLES.keys())
+def test_a_bundle_is_judged_by_the_independent_verifier(
+    tmp_path: Path, capsys: Capture, path: Path, wanted: int
+) -> None:
+    """Its verdict as it is, its exit code too; no project is needed."""
+    code, out = by_itself(path)
+    assert code == wanted
+    assert cli.main(["verify", str(path)]) == code
+    assert capsys.readouterr() == (out, "")
+    assert cli.main(["verify", str(path), "--json"]) == code
+    assert json.loads(capsys.readouterr().out) == json.loads(by_itself(path, "--json")[1])
+
+
+def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsys: Capture) -> None:
+    root, head = seal_and_head(project)
+    assert inside(capsys, "export", "--all", "-o", "log.colibri.json")[0] == 0
+    outside = ["--root", root, "--head", head]
+    code, out, err = colibri(project, "verify", "log.colibri.json", *outside)
+    assert (code, err) == (0, "")
+    assert out == by_itself(project / "log.colibri.json", *outside)[1]
+    code, out, _ = inside(capsys, "verify", "log.colibri.json", "--root", NO_HEX)
+    assert (code, "root-differs" in out) == (1, True)
+    code, out, _ = inside(capsys, "verify", "log.colibri.json", "--head", f"99:{NO_HEX}")
+    assert (code, "truncated" in out) == (1, True)
+
+
+def test_a_bundle_too_large_for_the_memory_is_not_judged(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import colibri_verify
+
+    def exhaust(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(colibri_verify, "verify_file", exhaust)
+    assert cli.main(["verify", str(tmp_path / "x")]) == 2
+    assert "takes more memory than there is" in capsys.readouterr().err
+
+
+# Progress, and being interrupted.
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three slices."""
+    project = tmp_path_factory.mktemp("large")
+    create(project / "data" / "colibri.db", 20_002)
+    return project
+
+
+IMPATIENT = "from colibri.cli import progress; progress.EVERY = 0\n"
+MAIN = "from colibri.__main__ import main; main()"
+
+
+def test_a_terminal_sees_how_far_it_is_and_then_only_the_verdict(large: Path) -> None:
+    """Records a second, and what is left; the line is wiped when it is done."""
+    program = [sys.executable, "-c", IMPATIENT + MAIN, "verify"]
+    code, shown = run_in_terminal(program, cwd=large, env=environment())
+    assert code == 0
+    assert "verifying [###########.............] 10,000 of 20,002 records, " in shown
+    assert "/s, 0 s left" in shown
+    *_, before, after = shown.partition("database  ")[0].split("\r")
+    assert (before.strip(), after) == ("", "")
+
+
+def test_a_narrow_terminal_gets_a_shorter_line(large: Path) -> None:
+    program = [sys.executable, "-c", IMPATIENT + MAIN, "verify"]
+    _, shown = run_in_terminal(program, cwd=large, env=environment(), columns=40)
+    progress = shown.partition("database  ")[0].split("\r")
+    assert max(map(len, progress)) == 39
+
+
+def test_a_pipe_sees_no_progress(large: Path) -> None:
+    program = [sys.executable, "-c", IMPATIENT + MAIN, "verify"]
+    done = subprocess.run(
+        program, cwd=large, env=environment(), capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# A real signal after the first slice. Whoever runs tests in the background has it ignored.
+INTERRUPTED = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from colibri.cli.progress import Bar
+real = Bar.slice
+def slice(self):
+    real(self)
+    os.kill(os.getpid(), signal.SIGINT)
+Bar.slice = slice
+"""
+
+
+def test_an_interrupt_says_how_far_it_came_and_claims_nothing(large: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED + MAIN, "verify"],
+        cwd=large,
+        env=environment(),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert done.stderr == (
+        b"colibri: error: interrupted after about 10,000 of 20,002 records: nothing is concluded\n"
+    )
+
+
+def test_ctrl_c_on_a_terminal_leaves_a_clean_line(large: Path) -> None:
+    program = [sys.executable, "-c", IMPATIENT + INTERRUPTED + MAIN, "verify"]
+    code, shown = run_in_terminal(program, cwd=large, env=environment())
+    assert code == 130
+    assert "GOOD" not in shown
+    assert shown.rpartition("\r")[2].startswith("colibri: error: interrupted after about 10,000")

@@ -1,0 +1,402 @@
+"""`colibri erase`: beside a running server, before the verifiers, at a terminal; its refusals."""
+
+import json
+import os
+import pty
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colibri import cli
+from colibri.cli import erase as command
+from colibri.store import db as database
+from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.evidence import holding, reading
+from tests.support.secrets import GITHUB
+from tests.support.traillab import Lab, opened, story
+from tests.verify.conftest import MODULE, load_verifier
+
+JSON = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "colibri", "erase")
+MARK = "ሀለሐመሠረ"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with the story in its database; 9 is the first thought of S-1."""
+    with opened(tmp_path) as db:
+        story(Lab(db))
+    return tmp_path
+
+
+def erase(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run it in the project; exit code, stdout, stderr."""
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=project,
+        env=environment(**env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def left(project: Path) -> list[str]:
+    """The files of the database in which one of the letters still stands."""
+    files = (project / "data").glob("*")
+    return [path.name for path in files if any(c.encode() in path.read_bytes() for c in MARK)]
+
+
+# Beside a running server.
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path, COLIBRI) as running:
+        yield running
+
+
+def tell(server: Server) -> dict[str, int]:
+    """A session and a task full of the mark, sealed; where each text is."""
+    task = server.data("task_create", title=MARK, description=MARK * 500)["task_id"]
+    session = server.call("audit_session_start", intent=MARK, session_id="S-1", task_id=task)
+    thought = {"session_id": "S-1", "type": "plan", "task_id": task, "agent_id": "ada"}
+    seq = server.data("thought_record", content=MARK * 5000, **thought)["seq"]
+    server.data("thought_record", content="harmless", **thought)
+    server.data("task_update", task_id=task, title="harmless")
+    server.data("merkle_finalize", session_id="S-1")
+    opened_at = session["_meta"]["colibri/receipt"]["seq"] - 1
+    return {"thought": seq, "session.open": opened_at, "task.text": 3}
+
+
+def test_the_text_is_gone_while_the_server_runs_on(server: Server) -> None:
+    """Design §9: from the file and from its write-ahead log; what tools show says [erased]."""
+    seqs = tell(server)
+    assert left(server.project) == ["colibri.db-wal"]
+    named = [str(seq) for seq in seqs.values()]
+    code, out, err = erase(server.project, *named, "--reason", "it was never meant", "--yes")
+    assert (code, err) == (0, "")
+    assert left(server.project) == []
+    assert "nothing is left of them" in out
+    assert server.data("task_get", task_id="T-0001")["title"] == "[erased]"
+    thoughts = server.data("thought_record_list")["records"]
+    assert [thought["content"] for thought in thoughts] == ["[erased]", "harmless"]
+    found = server.data("audit_verify_chain")
+    assert (found["valid"], found["breaks"]) == (True, [])
+    assert "8 payloads are erased and can no longer be read" in found["not_checked"]
+    assert server.data("task_update", task_id="T-0001", title="new")["title"] == "new"
+    assert server.data("merkle_root", session_id="S-1", proof_for=f"R-{seqs['thought']}")["proof"]
+    assert server.data("audit_verify_chain")["valid"] is True
+    assert server.close() == 0
+
+
+def judged(bundles: list[tuple[Path, JSON]]) -> Iterator[tuple[str, JSON]]:
+    """What the two verifiers say of bundles, that share nothing with the server."""
+    python = load_verifier()
+    for path, known in bundles:
+        head = (known["head"]["seq"], known["head"]["leaf"]) if "head" in known else None
+        verdict = python.verify(path.read_bytes(), root=known.get("root"), head=head)
+        yield path.name, verdict.as_json()
+    if shutil.which("node"):
+        items = [{"path": str(path), **known} for path, known in bundles]
+        done = subprocess.run(
+            ["node", str(ROOT / "tests" / "verify" / "batch.mjs"), str(MODULE)],
+            input=json.dumps({"job": "verify", "items": items}).encode(),
+            capture_output=True,
+            check=True,
+        )
+        names = [path.name for path, _ in bundles]
+        yield from zip(names, json.loads(done.stdout), strict=True)
+
+
+def test_every_verifier_reports_it_and_the_proofs_hold(server: Server) -> None:
+    """Design §9: proofs stay valid; every verifier reports what is erased, never as fine."""
+    seqs = tell(server)
+    root = {"root": server.data("merkle_root", session_id="S-1")["root"]}
+    kept = server.call("task_list")["_meta"]["colibri/receipt"]
+    named = [str(seq) for seq in seqs.values()]
+    code, out, _ = erase(server.project, *named, "--reason", "asked for", "--yes", "--json")
+    gone = [one["seq"] for one in json.loads(out)["erased"]]
+    assert (code, len(gone)) == (0, 8)
+    assert server.close() == 0
+    scopes: dict[str, tuple[list[str], JSON, list[int]]] = {
+        "log": (["--all"], {"head": {"seq": kept["seq"], "leaf": kept["head"]}}, gone),
+        "session": (["--session", "S-1"], root, gone),
+        "thought": (["--thought", f"R-{seqs['thought']}"], root, [seqs["thought"]]),
+    }
+    for name, (what, _, _) in scopes.items():
+        assert (
+            cli.main(["export", *what, "-o", str(server.project / name), *at(server.project)]) == 0
+        )
+    bundles = [(server.project / name, known) for name, (_, known, _) in scopes.items()]
+    assert not any(c.encode() in path.read_bytes() for path, _ in bundles for c in MARK)
+    for name, verdict in judged(bundles):
+        assert (verdict["verdict"], verdict["findings"]) == ("good", []), name
+        assert verdict["erased"] == scopes[name][2]
+        assert "erased" in [one["code"] for one in verdict["not_checked"]]
+
+
+# What it records and says.
+
+
+def at(project: Path) -> list[str]:
+    return ["--project", str(project)]
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the commands that run in this process."""
+    for name in os.environ:
+        if name.startswith(("COLIBRI_", "AMS_", "CLAUDE_")):
+            monkeypatch.delenv(name)
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(project: Path, *arguments: str) -> int:
+    return cli.main(["erase", *arguments, *at(project)])
+
+
+def record(project: Path, seq: int) -> tuple[JSON, JSON]:
+    """The header and the payload of a record."""
+    with reading(project / "data" / "colibri.db") as db:
+        query = "SELECT header, body FROM ledger JOIN payloads USING (seq) WHERE seq = ?"
+        header, body = db.execute(query, (seq,)).get
+    return json.loads(header), json.loads(body)
+
+
+def test_it_says_what_goes_and_where_else_it_may_be(project: Path) -> None:
+    backup = project / "data" / "colibri.db.backup-v1-20260101T000000Z"
+    backup.touch()
+    code, out, err = erase(project, "R-9", "--reason", "asked for", "--yes")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "SEQ  KIND        WHY",
+        "8    call.enter  the call that wrote 9",
+        "9    thought     named",
+        "erased 2 payloads, which record 55 says",
+        f"nothing is left of them in {project}/data/colibri.db and its write-ahead log",
+        "not looked at: backups, exported bundles, the client's logs, the disk's free space",
+        f"not looked at: {backup}",
+    ]
+
+
+def test_the_record_says_what_was_erased_by_whom_and_why(
+    project: Path, plain: None, capsys: Capture
+) -> None:
+    """docs/formats.md §3: seqs and reason; the header's agent is who ran the command."""
+    why = f"it held {GITHUB}"
+    assert run(project, "9", "27", "--reason", why, "--yes", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    header, payload = record(project, 55)
+    assert payload == {"seqs": [8, 9, 26, 27], "reason": "it held [redacted:github-token]"}
+    assert header["agent"] == f"user:{pwd.getpwuid(os.getuid()).pw_name}"
+    assert (header["session"], header["task"]) == (None, None)
+    assert printed["erased"][1] == {"seq": 9, "kind": "thought", "why": "named"}
+    assert printed["erasure"]["seq"] == 55
+    assert (printed["gone"], printed["backups"]) == (True, [])
+
+
+def test_somebody_without_a_name_has_a_number(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container, where the user is in no list."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert run(project, "9", "--reason", "asked for", "--yes") == 0
+    assert record(project, 55)[0]["agent"] == f"user:{os.getuid()}"
+
+
+def test_in_mode_test_its_ids_repeat(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Design §10: TEST derives every id and nonce from the seed."""
+    monkeypatch.setenv("COLIBRI_MODE", "TEST")
+    calls = []
+    for name in ("one", "two"):
+        copy = project / f"{name}.db"
+        shutil.copy(project / "data" / "colibri.db", copy)
+        monkeypatch.setenv("COLIBRI_DB_PATH", str(copy))
+        assert run(project, "9", "--reason", "asked for", "--yes") == 0
+        with reading(copy) as db:
+            calls.append(db.execute("SELECT call, kind FROM ledger WHERE seq = 55").get)
+    assert calls[0] == calls[1]
+    assert calls[0][1] == "erasure"
+
+
+# Asking first.
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("yes", 0), ("n", 1), ("", 1)])
+def test_at_a_terminal_it_asks_first(project: Path, answer: str, code: int) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as keyboard:
+        keyboard.write(f"{answer}\n".encode())
+        done = subprocess.run(
+            [*PROGRAM, "9", "--reason", "asked for"],
+            cwd=project,
+            env=environment(),
+            stdin=theirs,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+        os.close(theirs)
+    assert "erase these payloads for good? [y/N] " in done.stderr
+    assert done.returncode == code
+    with reading(project / "data" / "colibri.db") as db:
+        payloads = db.execute("SELECT count(*) FROM payloads WHERE seq IN (8, 9)").get
+    assert payloads == (0 if code == 0 else 2)
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_elsewhere_it_does_nothing_without_yes(project: Path, more: list[str]) -> None:
+    before = (project / "data" / "colibri.db").read_bytes()
+    code, _, err = erase(project, "9", "--reason", "asked for", *more)
+    assert code == 1
+    assert err == "colibri: error: nothing was erased: it cannot be undone, so add --yes\n"
+    assert (project / "data" / "colibri.db").read_bytes() == before
+
+
+def test_what_was_not_shown_is_not_erased(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """While somebody thinks about it, another record may come to hold the text."""
+
+    with opened(project) as db:
+        Lab(db).create("another")
+        seq = Lab(db).seqs("task.text")[-1]
+
+    def meanwhile(options: object) -> None:
+        with opened(project) as db:
+            Lab(db).update("T-0002", title="again")
+
+    monkeypatch.setattr(command, "_confirm", meanwhile)
+    assert run(project, str(seq), "--reason", "asked for") == 1
+    assert "a record was added that repeats a text; look again" in capsys.readouterr().err
+    assert record(project, seq)[1]["set"]["title"] == [None, "another"]
+
+
+# Refusals.
+
+REFUSED = {
+    "no such record": (["999"], 1, "there is no record 999"),
+    "a kind that stays": (["2"], 1, "record 2 is a task, which stays"),
+    "no number": (["x", "--reason", "r"], 2, "a record is named by its number, such as 17 or R-17"),
+    "zero": (["0"], 2, "a record is named by its number"),
+    "nothing": ([], 2, "name at least one record, or --finish alone"),
+    "both": (["9", "--finish"], 2, "name at least one record, or --finish alone"),
+    "a blank reason": (["9", "--reason", " "], 2, "the reason is blank"),
+    "a control character": (
+        ["9", "--reason", "a\x1b"],
+        2,
+        "the reason holds the control character",
+    ),
+    "a long reason": (["9", "--reason", "x" * 2001], 2, "the reason is longer than 2000"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED.values(), ids=REFUSED)
+def test_it_refuses_and_says_why(
+    project: Path, plain: None, capsys: Capture, arguments: list[str], code: int, message: str
+) -> None:
+    given = arguments if "--reason" in arguments else [*arguments, "--reason", "asked for"]
+    try:
+        found = run(project, *given, "--yes")
+    except SystemExit as left:  # argparse
+        found = int(str(left.code))
+    assert found == code
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_reason_nothing_is_erased(project: Path) -> None:
+    code, out, err = erase(project, "9", "--yes")
+    assert (code, out) == (2, "")
+    assert err.startswith("colibri: error: the reason is missing: --reason TEXT\n")
+
+
+def test_what_is_erased_already_is_said(project: Path, plain: None, capsys: Capture) -> None:
+    assert run(project, "9", "--reason", "asked for", "--yes") == 0
+    assert run(project, "9", "--reason", "asked for", "--yes") == 1
+    assert capsys.readouterr().err == "colibri: error: record 9 is erased already\n"
+
+
+@pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
+def test_a_mode_that_changes_nothing_erases_nothing(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture, mode: str
+) -> None:
+    monkeypatch.setenv("COLIBRI_MODE", mode)
+    assert run(project, "9", "--reason", "asked for", "--yes") == 73
+    said = f"colibri: error: COLIBRI_MODE is {mode}, which changes nothing: unset it\n"
+    assert capsys.readouterr().err == said
+
+
+def test_where_there_is_no_database_none_is_made(
+    tmp_path: Path, plain: None, capsys: Capture
+) -> None:
+    assert run(tmp_path, "9", "--reason", "asked for", "--yes") == 75
+    assert "there is no database at" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+# When it cannot be done now.
+
+
+def test_a_writer_that_holds_on_is_said(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
+    with holding(project / "data" / "colibri.db"):
+        assert run(project, "9", "--reason", "asked for", "--yes") == 75
+    assert "the erasure failed: database is locked" in capsys.readouterr().err
+    assert record(project, 9)[1]["content"] == "first look"
+
+
+def test_a_database_that_contradicts_itself_is_said(
+    project: Path, plain: None, capsys: Capture
+) -> None:
+    with opened(project) as db:
+        db.execute("DELETE FROM meta")
+    assert run(project, "9", "--reason", "asked for", "--yes") == 75
+    assert "the erasure failed: the database does not say" in capsys.readouterr().err
+
+
+def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The erasure itself has happened; what is left of it are pages in the write-ahead log."""
+    monkeypatch.setattr(command, "PATIENCE_MS", 50)
+    with opened(project) as db:
+        Lab(db).think("S-2", MARK * 100)
+        seq = str(Lab(db).seqs("thought")[-1])
+        with database.open_reader(str(project / "data" / "colibri.db")) as reader:
+            reader.execute("SELECT count(*) FROM ledger").fetchall()
+            assert run(project, seq, "--reason", "asked for", "--yes", "--json") == 75
+            printed = capsys.readouterr()
+            assert json.loads(printed.out)["gone"] is False
+            assert "old pages are left" in printed.err
+            assert "a reader is still in the write-ahead log" in printed.err
+            assert "then colibri erase --finish" in printed.err
+        reader.close()
+        assert "colibri.db-wal" in left(project)
+        with holding(project / "data" / "colibri.db"):
+            assert run(project, "--finish") == 75
+        assert "database is locked" in capsys.readouterr().err
+        assert run(project, "--finish") == 0
+        assert "nothing is left of them" in capsys.readouterr().out
+        assert left(project) == []

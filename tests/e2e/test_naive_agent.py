@@ -1,0 +1,399 @@
+"""An agent that knows nothing: not the tools, not the states, not the rules.
+
+It has what `initialize` and `tools/list` say, makes one mistake after the other, and corrects each
+by reading the text of the error, as READINGS says how. A message that it cannot read, or that does
+not lead on, fails the test: then the message is at fault.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.client import COLIBRI, JSON, Server
+
+PATIENCE = 12
+Reading = Callable[["Agent", str, JSON, re.Match[str]], str]
+
+
+class Agent:
+    """Calls tools until they do what it wants; `lessons` is what it read on the way."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.instructions: str = server.handshake()["instructions"]
+        self.tools = {
+            tool["name"]: tool for tool in server.request("tools/list")["result"]["tools"]
+        }
+        self.known: JSON = {}
+        self._lessons: list[str] = []
+
+    def wants(self, tool: str, /, **arguments: Any) -> JSON:
+        """Call a tool; when it is refused, read why, correct the call and try again."""
+        told: set[str] = set()
+        for _ in range(PATIENCE):
+            data, message = self._call(tool, arguments)
+            if message is None:
+                self.known |= {key: value for key, value in data.items() if isinstance(value, str)}
+                return data
+            assert message not in told, f"what it says does not help: {message}"
+            told.add(message)
+            tool = self._correct(tool, arguments, message)
+        raise AssertionError(f"{tool} never succeeded: {told}")
+
+    def lessons(self) -> list[str]:
+        """What was read since it was last asked."""
+        lessons, self._lessons = self._lessons, []
+        return lessons
+
+    def _call(self, tool: str, arguments: JSON) -> tuple[JSON, str | None]:
+        """The data, or the text that says why there is none."""
+        answer = self.server.request("tools/call", {"name": tool, "arguments": arguments})
+        if "error" in answer:
+            return {}, str(answer["error"]["message"])
+        text = json.loads(answer["result"]["content"][0]["text"])
+        problem = text.get("error") or text["data"].get("error")
+        assert answer["result"]["isError"] is (problem is not None)
+        return text.get("data", {}), problem and problem["message"]
+
+    def _correct(self, tool: str, arguments: JSON, message: str) -> str:
+        """Apply everything that the message says; the tool to call next."""
+        understood = False
+        for lesson, (pattern, reading) in READINGS.items():
+            for found in re.finditer(pattern, message):
+                self._lessons.append(lesson)
+                tool = reading(self, tool, arguments, found)
+                understood = True
+        assert understood, f"nothing in this says what to do: {message}"
+        return tool
+
+    def invents(self, field: str, allowed: str) -> Any:
+        """A value for a field of which only the limits are known."""
+        if allowed.startswith("one of "):
+            return allowed.removeprefix("one of ").split(", ")[0]
+        example = re.search(r"such as (\S+)", allowed)
+        return example[1] if example else f"whatever {field} may be"
+
+
+# What a message says -> what is done about it. The function gets the tool, its arguments (which it
+# corrects) and what the pattern found; it gives the tool to call next.
+
+
+def take_the_nearest_tool(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    nearest: str = get_close_matches(tool, found["names"].split(", "), n=1, cutoff=0)[0]
+    return nearest
+
+
+def rename(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["right"]] = arguments.pop(found["wrong"])
+    return tool
+
+
+def leave_out(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    del arguments[found["field"]]
+    return tool
+
+
+def fill_in(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    field = found["field"]
+    invented = agent.invents(field, found["allowed"])
+    arguments.setdefault(field, agent.known.get(field, invented))  # it may have been misspelt only
+    return tool
+
+
+def choose(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["field"]] = found["values"].split(", ")[-1]
+    return tool
+
+
+def make_it_a_number(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["field"]] = int(arguments[found["field"]])
+    return tool
+
+
+def stay_within(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["field"]] = int(found["most"])
+    return tool
+
+
+def cut(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["field"]] = arguments[found["field"]][: int(found["most"])]
+    return tool
+
+
+def remove_the_character(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    character = chr(int(found["code"], 16))
+    arguments[found["field"]] = arguments[found["field"]].replace(character, "")
+    return tool
+
+
+def write_it_like_the_example(
+    agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
+) -> str:
+    letters, digits = found["example"].split("-")
+    arguments[found["field"]] = f"{letters}-{int(arguments[found['field']]):0{len(digits)}d}"
+    return tool
+
+
+def give_one_of(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    field = sorted(found["fields"].split(", "))[0]
+    arguments[field] = agent.invents(field, "string")
+    return tool
+
+
+def make_the_legal_move_first(
+    agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
+) -> str:
+    step = found["states"].split(" or ")[0]
+    agent.wants(tool, task_id=arguments["task_id"], status=step)
+    return tool
+
+
+def finish_the_others_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    for task in re.findall(r"T-\d+", found["tasks"]):
+        agent.wants(tool, task_id=task, status="DONE")
+    return tool
+
+
+def do_as_advised(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    advice = {found["field"]: found["value"]} if "field" in found.groupdict() else {}
+    agent.wants(found["tool"], **advice)
+    return tool
+
+
+def use_what_it_answers(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments["session_id"] = agent.wants(found["tool"])["session_id"]
+    return tool
+
+
+def seal_it_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    agent.wants(found["tool"], session_id=arguments["session_id"])
+    return tool
+
+
+def take_one_that_there_is(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    listed = agent.wants(found["tool"])
+    (rows,) = [value for value in listed.values() if isinstance(value, list)]
+    wrong = next(key for key, value in arguments.items() if value == found["id"])
+    id = "thought_id" if found["id"].startswith("R-") else "task_id"
+    arguments[wrong] = rows[0][id]
+    return tool
+
+
+def read_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    task = agent.wants(found["tool"], task_id=arguments["task_id"])
+    assert task["version"] == int(found["version"])
+    arguments["expected_version"] = task["version"]
+    return tool
+
+
+def depend_on_less(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments["depends_on"].remove(found["task"])
+    return tool
+
+
+def take_another_id(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments[found["field"]] += "-2"
+    return tool
+
+
+def plan_it_anew(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+    arguments.clear()
+    return "task_create"
+
+
+READINGS: dict[str, tuple[str, Reading]] = {
+    "no such tool": (r"there is no tool .*; there are: (?P<names>.*)", take_the_nearest_tool),
+    "misspelt field": (
+        r"(?P<wrong>\w+): is not a known field; did you mean (?P<right>\w+)\?",
+        rename,
+    ),
+    "unknown field": (r"(?P<field>\w+): is not a known field \(", leave_out),
+    "missing field": (r"(?P<field>\w+): is required \(allowed: (?P<allowed>[^)]*)\)", fill_in),
+    "no such value": (
+        r"(?P<field>\w+): is not one of the allowed values \(allowed: one of (?P<values>[^)]*)\)",
+        choose,
+    ),
+    "text for a number": (r"(?P<field>\w+): expected int, got str", make_it_a_number),
+    "too much": (r"(?P<field>\w+): expected int <= (?P<most>\d+)", stay_within),
+    "too long": (r"(?P<field>\w+): expected str of length <= (?P<most>\d+)", cut),
+    "control character": (
+        r"(?P<field>\w+): holds the control character U\+(?P<code>[0-9A-F]{4})",
+        remove_the_character,
+    ),
+    "wrong form": (
+        r"(?P<field>\w+): is not of the right form \(allowed: string, such as (?P<example>T-\d+)\)",
+        write_it_like_the_example,
+    ),
+    "said twice": (r"(?P<field>\w+): is another name of \w+", leave_out),
+    "not both": (r"give \w+ or (?P<field>\w+), not both", leave_out),
+    "nothing to do": (r"give at least one of (?P<fields>[\w, ]+)", give_one_of),
+    "illegal move": (
+        r"it can move to (?P<states>[A-Z]+(?: or [A-Z]+)*), one step at a time",
+        make_the_legal_move_first,
+    ),
+    "blocked": (
+        r"before these are DONE or CANCELLED: (?P<tasks>T-.*); end them first",
+        finish_the_others_first,
+    ),
+    "no evidence": (
+        r"call (?P<tool>\w+) with (?P<field>\w+) (?P<value>\S+) at least once",
+        do_as_advised,
+    ),
+    "final": (r"is final: .* create a new task", plan_it_anew),
+    "old version": (
+        r"is at version (?P<version>\d+), not \d+: .*read it again with (?P<tool>\w+)",
+        read_it_again,
+    ),
+    "circle": (
+        r"would wait for itself: .*; leave (?P<task>T-\d+) out of its depends_on",
+        depend_on_less,
+    ),
+    "no such session": (r"open one with (?P<tool>\w+) and use its session_id", use_what_it_answers),
+    "session exists": (r"start one with another (?P<field>\w+)", take_another_id),
+    "sealed": (r"start a new one with (?P<tool>\w+)", use_what_it_answers),
+    "not sealed": (r"call (?P<tool>\w+) to seal it", seal_it_first),
+    "nothing to seal": (r"record one with (?P<tool>\w+) first", do_as_advised),
+    "no such task": (
+        r"there is no task (?P<id>T-\d+): (?P<tool>\w+) shows",
+        take_one_that_there_is,
+    ),
+    "no such thought": (
+        r"there is no thought (?P<id>R-\d+) .*: (?P<tool>\w+) shows",
+        take_one_that_there_is,
+    ),
+}
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Agent]:
+    with Server(tmp_path, COLIBRI, handshake=False) as server:
+        yield Agent(server)
+
+
+def test_an_agent_that_knows_nothing_ends_with_verified_evidence(agent: Agent) -> None:
+    """Design §1: succeed from the descriptions, recover from every error by reading it."""
+    roof = agent.wants("create_task", titel="Mend the roof", colour="red", priority="urgent")
+    assert agent.lessons() == [
+        "no such tool",
+        "misspelt field",
+        "unknown field",
+        "missing field",
+        "no such value",
+    ]
+    assert (roof["title"], roof["priority"]) == ("Mend the roof", "critical")
+    ladder = agent.wants("task_create", title="Fetch \x1b the ladder" + "!" * 300)
+    assert agent.lessons() == ["too long", "control character"]
+    agent.wants("task_update", task_id="1", depends_on=[ladder["task_id"]])
+    assert agent.lessons() == ["wrong form"]
+    agent.known.clear()
+
+    done = agent.wants("task_update", task_id=roof["task_id"], status="DONE")
+    assert done["status"] == "DONE"
+    assert agent.lessons() == [
+        *["illegal move"] * 4,  # GATHER, ANALYZE, PLAN, and APPLY, which is
+        "blocked",  # so the ladder comes first
+        *["illegal move"] * 5,  # from INIT to VERIFY; DONE needs
+        "no evidence",  # a thought, of which is said that it needs
+        *["missing field"] * 3,  # session_id, type and content; the example's id is of
+        "no such session",  # and to open one needs
+        "missing field",  # an intent; the ladder is DONE, and the roof in APPLY
+        "illegal move",  # then in VERIFY; its own
+        "no evidence",  # needs the same
+        *["missing field"] * 3,  # but the session is known now
+    ]
+    session = agent.known["session_id"]
+
+    sealed = agent.wants("merkle_root", session_id=session)
+    assert agent.lessons() == ["not sealed"]
+    assert sealed["record_count"] == 2
+    verdict = agent.wants("audit_verify_chain", session_id=session, task_id=roof["task_id"])
+    assert agent.lessons() == ["not both"]
+    assert (verdict["valid"], verdict["breaks"]) == (True, [])
+    for task in (roof, ladder):
+        assert agent.wants("task_get", task_id=task["task_id"])["status"] == "DONE"
+        about = agent.wants("thought_record_list", task_id=task["task_id"])
+        assert about["total_count"] == 1
+    assert agent.wants("audit_verify_chain")["valid"] is True
+
+
+def test_every_other_mistake_is_corrected_from_its_message(agent: Agent) -> None:
+    first = agent.wants("task_create", title="first")
+    agent.wants("task_create", title="second", depends_on=[first["task_id"]])
+    third = agent.wants("task_create", title="third", depends_on=["T-0002"])
+    assert agent.lessons() == []
+
+    agent.wants("task_update", task_id=first["task_id"], depends_on=["T-0002", "T-0003"])
+    assert agent.lessons() == ["circle", "circle"]
+    agent.wants("task_update", task_id=third["task_id"])
+    assert agent.lessons() == ["nothing to do"]
+    claimed = agent.wants("task_update", task_id="T-0003", assignee="me", expected_version=1)
+    assert agent.lessons() == ["old version"]
+    assert claimed["assignee"] == "me"
+    assert agent.wants("task_get", task_id="T-0099")["task_id"] == "T-0001"
+    assert agent.lessons() == ["no such task"]
+    agent.wants("task_get", task_id="T-0001", id="T-0001")
+    assert agent.lessons() == ["said twice"]
+    agent.wants("task_list", limit="9999")
+    assert agent.lessons() == ["text for a number", "too much"]
+
+    agent.wants("task_update", task_id="T-0001", status="CANCELLED")
+    anew = agent.wants("task_update", task_id="T-0001", title="once more")
+    assert agent.lessons() == ["final", "missing field"]
+    assert anew["task_id"] == "T-0004"
+
+    agent.wants("audit_session_start", intent="try", session_id="mine")
+    again = agent.wants("audit_session_start", intent="try", session_id="mine")
+    assert agent.lessons() == ["session exists"]
+    agent.wants("merkle_finalize", session_id=again["session_id"])
+    assert agent.lessons() == ["nothing to seal", "missing field", "missing field", "missing field"]
+    agent.wants("thought_record", session_id=again["session_id"], type="plan", content="late")
+    assert agent.lessons() == ["sealed", "missing field"]
+    agent.wants("merkle_root", session_id=again["session_id"], proof_for="R-1")
+    assert agent.lessons() == ["no such thought"]
+    assert agent.wants("audit_verify_chain")["valid"] is True
+
+
+def test_every_reading_is_put_to_use() -> None:
+    """A reading that no mistake needs would prove nothing."""
+    source = Path(__file__).read_text(encoding="utf-8").partition("@pytest.fixture")[2]
+    assert [lesson for lesson in READINGS if f'"{lesson}"' not in source] == []
+
+
+def test_a_message_that_does_not_help_would_be_noticed(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control."""
+    with pytest.raises(AssertionError, match="nothing in this says what to do"):
+        agent._correct("task_get", {}, "something went wrong")
+    nothing_done: Reading = lambda agent, tool, arguments, found: tool  # noqa: E731
+    monkeypatch.setitem(READINGS, "no such task", ("there is no task", nothing_done))
+    with pytest.raises(AssertionError, match="what it says does not help"):
+        agent.wants("task_get", task_id="T-0001")
+
+
+def test_the_handshake_tells_the_order_of_the_work(agent: Agent) -> None:
+    """Whoever follows the instructions makes no mistake at all."""
+    named = [word for word in re.findall(r"[a-z_]+", agent.instructions) if word in agent.tools]
+    assert named[:6] == [
+        "audit_session_start",
+        "task_next_actions",
+        "task_create",
+        "thought_record",
+        "task_update",
+        "merkle_finalize",
+    ]
+    session = agent.wants("audit_session_start", intent="mend")["session_id"]
+    assert agent.wants("task_next_actions")["tasks"] == []
+    task = agent.wants("task_create", title="mend the roof")
+    states = agent.tools["task_update"]["inputSchema"]["properties"]["status"]["enum"]
+    thought = {"session_id": session, "task_id": task["task_id"], "type": "plan", "content": "so"}
+    agent.wants("thought_record", **thought)
+    for status in states[1:-1]:
+        agent.wants("task_update", task_id=task["task_id"], status=status)
+    agent.wants("merkle_finalize", session_id=session)
+    assert agent.lessons() == []

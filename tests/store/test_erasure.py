@@ -1,0 +1,286 @@
+"""src/colibri/store/erasure.py: what goes with a record, what stays, what is left of the bytes."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colibri.core.errors import Refused
+from colibri.store import db as database
+from colibri.store import erasure, sessions, tasks
+from tests.support.traillab import Lab, opened, story
+
+ERASED = "[erased]"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with opened(tmp_path) as db:
+        yield Lab(db)
+
+
+def erase(lab: Lab, *seqs: int) -> list[int]:
+    """Plan, delete and record, as the command does."""
+    with database.transaction(lab.db, durable=True):
+        payload = erasure.erase(lab.db, erasure.plan(lab.db, seqs), reason="asked for")
+        lab._outside().append("erasure", payload)
+    gone = payload["seqs"]
+    assert isinstance(gone, list)
+    return gone
+
+
+def refusal(lab: Lab, *seqs: int) -> tuple[str, str]:
+    with pytest.raises(Refused) as caught:
+        erasure.plan(lab.db, seqs)
+    return caught.value.code, caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["thought", "session.open", "task.text"])
+def test_a_record_goes_with_the_arguments_of_its_call(lab: Lab, kind: str) -> None:
+    """Design §9: payload and nonce of a record and of its call.enter; the headers stay."""
+    story(lab)
+    seq = lab.seqs(kind)[0]
+    before = lab.head()
+    enter = max(at for at in lab.seqs("call.enter") if at < seq)
+    assert erase(lab, seq) == [enter, seq]
+    report = lab.verify(head=before)
+    assert (report.valid, report.erased) == (True, (enter, seq))
+    assert (
+        lab.db.execute("SELECT count(*) FROM payloads WHERE seq IN (?, ?)", (enter, seq)).get == 0
+    )
+    assert "2 payloads are erased and can no longer be read" in report.not_checked
+
+
+def test_the_plan_says_why_and_changes_nothing(lab: Lab) -> None:
+    story(lab)
+    first, second = lab.seqs("thought")[:2]
+    plan = erasure.plan(lab.db, [second, first, first])
+    assert plan == [
+        (first - 1, "call.enter", f"the call that wrote {first}"),
+        (first, "thought", "named"),
+        (second - 1, "call.enter", f"the call that wrote {second}"),
+        (second, "thought", "named"),
+    ]
+    assert lab.verify().erased == ()
+
+
+def test_the_arguments_of_a_call_can_go_alone(lab: Lab) -> None:
+    """What somebody searched for is kept in a call.enter and nowhere else."""
+    story(lab)
+    enter = lab.seqs("call.enter")[-1]
+    assert erase(lab, enter) == [enter]
+    assert lab.verify().valid
+    thought = lab.seqs("thought")[0]
+    assert erase(lab, thought - 1) == [thought - 1]
+    assert erase(lab, thought) == [thought]
+    assert lab.verify().valid
+
+
+def test_what_is_shown_of_it_is_erased(lab: Lab) -> None:
+    """Design §9: replaces the text in the projections by [erased]."""
+    story(lab)
+    erase(lab, lab.seqs("session.open")[0], lab.seqs("task.text")[0])
+    assert sessions.get(lab.db, "S-1").intent == ERASED
+    assert sessions.get(lab.db, "S-2").intent == "look around"
+    assert tasks.get(lab.db, "T-0001").title == ERASED
+    assert tasks.get(lab.db, "T-0001").description is None
+    assert lab.verify().valid
+    assert lab.verify_session("S-1").valid
+    assert lab.verify_task("T-0001").valid
+
+
+UNERASABLE = {
+    "call.exit": "how a call ended",
+    "session.seal": "the proof of its session",
+    "task": "how the task moved",
+    "erasure": "what was erased",
+}
+
+
+@pytest.mark.parametrize(("kind", "why"), UNERASABLE.items())
+def test_what_a_check_needs_stays(lab: Lab, kind: str, why: str) -> None:
+    """docs/formats.md §7: only call.enter, session.open, thought and task.text."""
+    story(lab)
+    erase(lab, lab.seqs("thought")[0])
+    seq = lab.seqs(kind)[0]
+    code, message = refusal(lab, lab.seqs("thought")[1], seq)
+    assert code == "ERR_NOT_ERASABLE"
+    assert message.startswith(f"record {seq} is a {kind}, which stays: ")
+    assert why in message
+
+
+def test_what_is_not_there_or_is_erased_already_is_refused(lab: Lab) -> None:
+    story(lab)
+    thought = lab.seqs("thought")[0]
+    erase(lab, thought)
+    assert refusal(lab, 999) == ("ERR_NOT_FOUND", "there is no record 999")
+    code, message = refusal(lab, thought)
+    assert (code, message) == ("ERR_ALREADY_ERASED", f"record {thought} is erased already")
+
+
+DAMAGE = {
+    "altered payload": "UPDATE payloads SET body = CAST('{}' AS BLOB) WHERE seq = ?",
+    "missing payload": "DELETE FROM payloads WHERE seq = ?",
+    "altered column": "UPDATE ledger SET agent = 'eve' WHERE seq = ?",
+}
+
+
+@pytest.mark.parametrize(("what", "sql"), DAMAGE.items())
+def test_a_record_that_was_tampered_with_is_not_erased(lab: Lab, what: str, sql: str) -> None:
+    """Erased it would be as good as sound: the erasure would hide what was done to it."""
+    story(lab)
+    lab.drop_triggers()
+    seq = lab.seqs("thought")[0]
+    lab.db.execute(sql, (seq,))
+    code, message = refusal(lab, seq)
+    assert code == "ERR_DAMAGED"
+    assert message.startswith(f"record {seq} is not as it was written ({what})")
+
+
+def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
+    story(lab)
+    lab.drop_triggers()
+    seq = lab.seqs("thought")[0]
+    lab.db.execute(DAMAGE["altered column"], (seq - 1,))
+    assert refusal(lab, seq)[1].startswith(f"record {seq - 1} is not as it was written")
+
+
+# Texts of tasks: a change repeats what it replaces.
+
+
+def test_a_text_goes_from_each_record_of_its_task_that_holds_it(lab: Lab) -> None:
+    """docs/formats.md §7: the record that set it and the one that replaced it."""
+    lab.create("alpha", description="one")
+    lab.create("alpha")
+    lab.update("T-0001", title="beta")
+    lab.update("T-0001", title="gamma", description="two")
+    lab.update("T-0001", title="alpha")
+    first, other, second, third, fourth = lab.seqs("task.text")
+    why = {target.seq: target.why for target in erasure.plan(lab.db, [first])}
+    repeats = f"repeats the text of {first}"
+    assert {seq: why[seq] for seq in (first, second, third, fourth)} == {
+        first: "named",
+        second: repeats,  # alpha was its title
+        third: repeats,  # one was its description
+        fourth: repeats,  # and here alpha is its title again
+    }
+    assert other not in why
+    erase(lab, first)
+    bodies = b"".join(body for (body,) in lab.db.execute("SELECT body FROM payloads WHERE seq > 4"))
+    assert b'"one"' not in bodies
+    assert bodies.count(b'"alpha"') == 1  # of the other task
+    assert lab.verify().valid
+
+
+def test_a_text_that_nobody_asked_to_erase_stays_where_another_record_has_it(lab: Lab) -> None:
+    lab.create("alpha")
+    lab.update("T-0001", title="beta")
+    lab.update("T-0001", title="gamma")
+    first, second, third = lab.seqs("task.text")
+    assert erase(lab, first)[1::2] == [first, second]
+    assert tasks.get(lab.db, "T-0001").title == "gamma"
+    assert lab.db.execute("SELECT body FROM payloads WHERE seq = ?", (third,)).get is not None
+    assert lab.verify().valid
+
+
+def test_records_that_repeat_each_other_can_be_named_together(lab: Lab) -> None:
+    lab.create("alpha")
+    lab.update("T-0001", title="beta")
+    first, second = lab.seqs("task.text")
+    plan = erasure.plan(lab.db, [first, second])
+    assert [target.why for target in plan if target.kind == "task.text"] == ["named", "named"]
+
+
+def test_a_title_that_was_set_later_stays(lab: Lab) -> None:
+    lab.create("alpha", description="one")
+    lab.update("T-0001", description="two")
+    lab.update("T-0001", title="beta")
+    _, second, _ = lab.seqs("task.text")
+    erase(lab, second)
+    task = tasks.get(lab.db, "T-0001")
+    assert (task.title, task.description) == ("beta", ERASED)
+    assert lab.verify().valid
+    lab.update("T-0001", description="three")
+    task = tasks.get(lab.db, "T-0001")
+    assert (task.title, task.description) == ("beta", "three")
+    assert lab.verify().valid
+
+
+def found(lab: Lab, words: str) -> int:
+    _, total = tasks.find(lab.db, tasks.Filter(), search=words, limit=9, offset=0)
+    return total
+
+
+def test_search_no_longer_finds_it(lab: Lab) -> None:
+    lab.create("alpha beta", description="gamma delta")
+    lab.create("alpha too")
+    erase(lab, lab.seqs("task.text")[0])
+    assert (found(lab, "gamma"), found(lab, "alpha"), found(lab, ERASED)) == (0, 1, 1)
+
+
+# Bytes.
+
+
+def raw(lab: Lab) -> bytes:
+    return Path(lab.db.filename).read_bytes() + Path(f"{lab.db.filename}-wal").read_bytes()
+
+
+def test_nothing_is_left_of_the_bytes(lab: Lab) -> None:
+    """Of short texts, of long ones on pages of their own, of old ones, and of the search index.
+
+    The letters are those of scripts that nothing else here is written in: the index keeps every
+    three of them in a row, and where they stood.
+    """
+    texts = {"title": "ሀለሐ" * 9, "description": "ᚠᚢᚦ" * 900, "intent": "ⰀⰁⰂ" * 9, "content": "𐌰𐌱𐌲"}
+    lab.create(texts["title"], description=texts["description"])
+    lab.start(intent=texts["intent"])
+    lab.think(content=texts["content"] * 20_000)
+    lab.update("T-0001", title="new", description="new too")
+    lab.create("another one")
+    letters = {letter: letter.encode() for text in texts.values() for letter in set(text)}
+    assert all(data in raw(lab) for data in letters.values())
+    erase(lab, *(lab.seqs(kind)[0] for kind in ("task.text", "session.open", "thought")))
+    assert any(data in raw(lab) for data in letters.values())  # the log has the pages of before
+    assert erasure.finish(lab.db, 0) is True
+    assert [letter for letter, data in letters.items() if data in raw(lab)] == []
+    assert Path(f"{lab.db.filename}-wal").stat().st_size == 0
+    assert lab.verify().valid
+
+
+def test_copies_in_unused_parts_of_pages_go_too(lab: Lab) -> None:
+    """SQLite leaves some when it moves rows about: overwriting what is deleted is not enough."""
+    chance, marks, made = random.Random(12), list[str](), dict[int, list[str]]()
+
+    def text(size: int) -> str:
+        marks.append(f"<{len(marks):05}>")
+        return (marks[-1] * size)[:size]
+
+    for number in range(80):
+        size, before = chance.choice([7, 42, 210, 1400, 2800]), len(marks)
+        if number % 4 == 0:
+            lab.create(text(min(size, 252)), description=text(size))
+        else:
+            id = f"T-{chance.randrange(number // 4 + 1) + 1:04}"
+            lab.update(id, title=text(min(size, 252)), description=text(size))
+        made[lab.seqs("task.text")[-1]] = marks[before:]
+    gone = set[str]()
+    for seq in chance.sample(sorted(made), 40):
+        if lab.db.execute("SELECT 1 FROM payloads WHERE seq = ?", (seq,)).get:
+            erase(lab, seq)
+            gone.update(made[seq])
+    lab.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    assert [mark for mark in gone if mark.encode() in raw(lab)] != []  # else this proves nothing
+    assert erasure.finish(lab.db, 0) is True
+    assert [mark for mark in gone if mark.encode() in raw(lab)] == []
+    assert lab.verify().valid
+
+
+def test_a_reader_keeps_old_pages_alive_and_that_is_said(lab: Lab) -> None:
+    story(lab)
+    with database.open_reader(lab.db.filename) as reader:
+        reader.execute("SELECT count(*) FROM ledger").fetchall()
+        erase(lab, lab.seqs("thought")[0])
+        assert erasure.finish(lab.db, 0) is False
+    reader.close()
+    assert erasure.finish(lab.db, 0) is True

@@ -1,0 +1,80 @@
+"""The parser and the validation as a target: a line in, at most one answer out, no exception.
+
+As a program it runs under atheris, if that is installed: `python -m tests.support.fuzzed -runs=…`
+takes the options of libFuzzer.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+
+from colibri.core.errors import Invalid
+from colibri.server.lines import Malformed, parse
+from colibri.server.wire import Request, Wire
+from colibri.tools import schema
+from colibri.tools.catalogue import CATALOGUE
+from tests.support.hostile import dump, request
+
+VALIDATORS = {tool.name: schema.validator(tool.input) for tool in CATALOGUE}
+
+
+class Target:
+    """A wire before a service that validates arguments, and does no more."""
+
+    version = "1"
+    instructions = "-"
+
+    def __init__(self) -> None:
+        self._sent: list[bytes] = []
+        self._wire = Wire(self, self._sent.append)
+
+    def take(self, line: bytes) -> None:
+        """A line without a line break; raises what the real server would not survive."""
+        self._sent.clear()
+        self._wire.feed(line + b"\n")
+        assert len(self._sent) <= 1, self._sent
+        for sent in self._sent:
+            answer = json.loads(sent)
+            assert ("result" in answer) != ("error" in answer) or "method" in answer, answer
+        self._wire.close_subscriptions()
+        try:
+            value = parse(line)
+        except Malformed:
+            return
+        assert value == json.loads(line)  # what is taken is what was said
+
+    # What the wire asks of its service.
+
+    def tool_list(self) -> bytes:
+        return b"[]"
+
+    def call(self, request: Request, name: str, arguments: object) -> None:
+        try:
+            validate = VALIDATORS.get(name)
+            members = {} if validate is None else schema.recordable(validate(arguments))
+            self._wire.answer(request, json.dumps({"x": members}).encode()[1:-1], {})
+        except Invalid as refusal:
+            self._wire.fail(request, -1, str(refusal), refusal.issues)
+
+    def cancel(self, request: Request) -> bool:
+        return False
+
+
+def main() -> None:
+    """Fuzz until libFuzzer has had enough."""
+    import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+    atheris.instrument_all()
+    target, random = Target(), Random(0)
+    with tempfile.TemporaryDirectory() as corpus:
+        for number in range(200):
+            Path(corpus, str(number)).write_bytes(dump(request(random, number), random))
+        options = [*sys.argv, corpus]
+        atheris.Setup(options, lambda data: target.take(data.replace(b"\n", b" ")))
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

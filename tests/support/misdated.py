@@ -1,0 +1,66 @@
+"""The real server with a clock that nobody has set right: it jumps, also back.
+
+WRONG_CLOCK seeds the jumps. With `by_clock` it also has a fault, the negative control: it tells
+thoughts in the order of their time instead of the ledger's.
+"""
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+from colibri.server import main
+
+HOUR = 3_600
+# As a dead battery, a summer time, the end of 32 bits and a typing error leave a clock.
+DATES = [
+    int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+    for text in (
+        "1970-01-01T00:00:00",
+        "2024-02-29T23:59:59",
+        "2025-10-26T00:59:59",
+        "2038-01-19T03:14:07",
+        "2106-02-07T06:28:15",
+        "2262-04-11T23:47:16",
+        "9998-12-31T23:59:59",
+    )
+]
+
+
+class Clock:
+    """Goes on by milliseconds, and jumps at every fifth look or so."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = Random(seed)
+        self._now = 1_767_225_600 * 10**9
+
+    def __call__(self) -> int:
+        chance = self._random.random()
+        if chance < 0.1:
+            self._now = max(0, self._now - HOUR * 10**9)
+        elif chance < 0.2:
+            self._now = self._random.choice(DATES) * 10**9
+        self._now += self._random.randrange(10**7)
+        return self._now
+
+
+def _by_clock() -> None:
+    """A fault: `at` decides."""
+    from colibri.store import trail
+
+    find = trail.find
+
+    def sorted_by_time(*arguments: Any, **options: Any) -> Any:
+        found, total = find(*arguments, **options)
+        return sorted(found, key=lambda thought: thought.created_at), total
+
+    trail.find = sorted_by_time
+
+
+if __name__ == "__main__":
+    time.time_ns = Clock(os.environ["WRONG_CLOCK"])
+    if sys.argv[1:] == ["by_clock"]:
+        _by_clock()
+    sys.exit(main())

@@ -1,0 +1,275 @@
+"""All of Colibri as design §7 to §9 describe it, in plain Python that shares nothing with ours.
+
+It adds sessions, thoughts, seals, verification and the length of the ledger to the model of tasks.
+What cannot be predicted is taken over from an answer once (`adopt`) and must then stay: times, ids
+and hashes that the server makes. A hash that follows from others, such as a root, is predicted.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support import taskmodel
+from tests.support.taskmodel import JSON, No
+
+TEXTS = {"title", "description"}  # in a record of their own
+ZEROS = "0" * 64
+HASH = re.compile(r"[0-9a-f]{64}")
+MADE_SESSION = re.compile(r"S-[0-9a-f]{12}")
+NO_HEAD = "no head from outside: a cut-off tail or a log written anew cannot be seen"
+
+
+@dataclass
+class Session:
+    session_id: str
+    intent: str
+    task_id: str | None
+    started_at: str
+    open_seq: int
+    thoughts: list[JSON] = field(default_factory=list)
+    root: str | None = None
+    finalized_at: str | None = None
+    end_seq: int | None = None  # the exit of the call that sealed it
+
+    def seal(self) -> JSON:
+        return {
+            "session_id": self.session_id,
+            "root": self.root,
+            "record_count": len(self.thoughts),
+            "finalized_at": self.finalized_at,
+        }
+
+
+class Ledger:
+    """How long the log is. A probe is recorded after its answer: when, and whether, is open."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.late = 0  # probes whose pair has not been seen to arrive
+        self.leaves: dict[int, str] = {}  # by the receipts
+        self.about: dict[str, int] = {}  # task -> how many records name it
+
+    def extend(self, count: int, receipt: JSON) -> None:
+        """A call has written so many records; its receipt names the last of them."""
+        more = receipt["seq"] - self.seq - count
+        self.check_late(more)
+        self.late -= more // 2
+        self.seq = receipt["seq"]
+        self.leaves[self.seq] = receipt["head"]
+
+    def check_late(self, more: int) -> None:
+        assert more % 2 == 0 and 0 <= more <= 2 * self.late, (
+            f"{more} records more than there should be, and {self.late} probes may be late"
+        )
+
+    def check_head(self, head: JSON | None) -> None:
+        """That the head of a verdict is the one of the receipt, if there was one."""
+        seq, leaf = (head["seq"], head["leaf"]) if head else (0, None)
+        assert (self.leaves.get(seq, leaf) == leaf) and (seq or not self.seq), head
+
+    def name(self, task: str | None, count: int) -> None:
+        if task is not None:
+            self.about[task] = self.about.get(task, 0) + count
+
+
+class Model(taskmodel.Model):
+    """A method for each tool; `records` is what its call has written beside enter and exit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: dict[str, Session] = {}
+        self.thoughts: list[JSON] = []
+        self.ledger = Ledger()
+        self.records = 0
+        self.skills: list[JSON] = []  # of the project
+        self.packaged: list[JSON] = []
+
+    # Tasks: how many records a change is.
+
+    def create(self, **fields: Any) -> JSON:
+        made = super().create(**fields)
+        self.records = 2
+        return made
+
+    def update(self, task_id: str, expected_version: int | None = None, **changes: Any) -> JSON:
+        before = dict(vars(self.tasks[task_id])) if task_id in self.tasks else {}
+        changed = super().update(task_id, expected_version, **changes)
+        kinds = {name in TEXTS for name in taskmodel.CHANGEABLE if before[name] != changed[name]}
+        self.records = len(kinds)
+        return changed
+
+    # Sessions.
+
+    def start(self, intent: str, task_id: str | None = None, session_id: str | None = None) -> JSON:
+        if task_id is not None:
+            self._get(task_id)
+        if session_id in self.sessions:
+            raise No("ERR_SESSION_EXISTS", session_id=session_id)
+        self.records = 1
+        return {"session_id": session_id, "intent": intent, "task_id": task_id}
+
+    def adopt_session(self, answer: JSON, receipt: JSON) -> None:
+        if answer["session_id"] in self.sessions:
+            raise AssertionError(f"a new session has the id of an old one: {answer}")
+        self.sessions[answer["session_id"]] = Session(**answer, open_seq=receipt["seq"] - 1)
+
+    def think_in(
+        self,
+        session_id: str,
+        type: str,
+        content: str,
+        task_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> JSON:
+        session = self._open(session_id)
+        if task_id is not None:
+            self.think(task_id)
+        self.records = 1
+        return {
+            "index": len(session.thoughts),
+            "session_id": session_id,
+            "task_id": task_id,
+            "agent_id": agent_id,
+            "type": type,
+            "content": content,
+            "prev_hash": session.thoughts[-1]["hash"] if session.thoughts else ZEROS,
+        }
+
+    def adopt_thought(self, answer: JSON, receipt: JSON) -> None:
+        assert answer["seq"] == receipt["seq"] - 1
+        assert answer["thought_id"] == f"R-{answer['seq']}"
+        assert HASH.fullmatch(answer["hash"])
+        assert all(answer["hash"] != thought["hash"] for thought in self.thoughts)
+        self.thoughts.append(answer)
+        self.sessions[answer["session_id"]].thoughts.append(answer)
+
+    def recall(
+        self,
+        session_id: str | None = None,
+        task_id: str | None = None,
+        type: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> JSON:
+        wanted = {"session_id": session_id, "task_id": task_id, "type": type}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        found = [thought for thought in self.thoughts if given.items() <= thought.items()]
+        page = found[offset : offset + limit]
+        after = offset + len(page)
+        return {
+            "records": page,
+            "total_count": len(found),
+            "next_offset": after if page and after < len(found) else None,
+        }
+
+    def seal(self, session_id: str) -> JSON:
+        session = self._open(session_id)
+        if not session.thoughts:
+            raise No("ERR_NO_RECORDS", session_id=session_id)
+        session.root = tree_root([thought["hash"] for thought in session.thoughts])
+        self.records = 1
+        return session.seal()
+
+    def adopt_seal(self, answer: JSON, receipt: JSON) -> None:
+        session = self.sessions[answer["session_id"]]
+        assert answer["finalized_at"] >= session.started_at
+        session.finalized_at = answer["finalized_at"]
+        session.end_seq = receipt["seq"]
+
+    def root(self, session_id: str, proof_for: str | None = None) -> JSON:
+        session = self._session(session_id)
+        if session.root is None:
+            count = len(session.thoughts)
+            raise No("ERR_NOT_FINALIZED", session_id=session_id, record_count=count)
+        if proof_for is None:
+            return session.seal()
+        leaves = [thought["hash"] for thought in session.thoughts]
+        ids = [thought["thought_id"] for thought in session.thoughts]
+        if proof_for not in ids:
+            raise No("ERR_NOT_FOUND", thought_id=proof_for)
+        at = ids.index(proof_for)
+        proof = {"thought_id": proof_for, "index": at, "size": len(leaves), "leaf": leaves[at]}
+        return {**session.seal(), "proof": {**proof, "path": tree_path(at, leaves)}}
+
+    # Verification. `before` is the last record before the call's own enter.
+
+    def verify(
+        self, before: int, session_id: str | None = None, task_id: str | None = None
+    ) -> JSON:
+        nothing: JSON = {"breaks": [], "open_calls": []}
+        good: JSON = {"valid": True, "broken_count": 0, "first_broken_at": None, **nothing}
+        if session_id is not None:
+            session = self._session(session_id)
+            last = session.end_seq or before
+            outside = f"records before {session.open_seq}"
+            outside += f" and after {session.end_seq or before}"
+            count = last - session.open_seq + 1
+            return {**good, "record_count": count, "not_checked": [NO_HEAD, outside]}
+        if task_id is not None:
+            self._get(task_id)
+            outside = "records that do not name the task, and calls that are open"
+            count = self.ledger.about[task_id]
+            return {**good, "record_count": count, "not_checked": [NO_HEAD, outside]}
+        empty = [] if before else ["the log holds no records: nothing was checked"]
+        return {**good, "record_count": before, "not_checked": [*empty, NO_HEAD]}
+
+    # What changes nothing.
+
+    def ping(self) -> JSON:
+        return {"mode": "FULL"}
+
+    def health(self) -> JSON:
+        """The same all the time, as nothing goes wrong here."""
+        return {"status": "ok", "mode": "FULL", "state": "NORMAL", "tools": 14, "dropped": 0}
+
+    def find_skills(self, search: str | None = None, capability: str | None = None) -> JSON:
+        """By name; canonical ones first."""
+
+        def names(skills: list[JSON]) -> list[str]:
+            found = [skill["name"] for skill in skills if _is_wanted(skill, search, capability)]
+            return sorted(found, key=lambda name: (not name.startswith("colibri-"), name))
+
+        return {"skills": names(self.skills), "packaged": names(self.packaged), "skipped": 1}
+
+    def _session(self, id: str) -> Session:
+        if id not in self.sessions:
+            raise No("ERR_SESSION_NOT_FOUND", session_id=id)
+        return self.sessions[id]
+
+    def _open(self, id: str) -> Session:
+        session = self._session(id)
+        if session.root is not None:
+            count = len(session.thoughts)
+            raise No("ERR_ALREADY_FINALIZED", session_id=id, root=session.root, record_count=count)
+        return session
+
+
+def _is_wanted(skill: JSON, search: str | None, capability: str | None) -> bool:
+    text = f"{skill['name']}\n{skill['description']}".casefold()
+    has_words = all(word in text for word in (search or "").casefold().split())
+    return has_words and capability in (None, *skill["capabilities"])
+
+
+# RFC 6962, 2.1 and 2.1.1, on hex.
+
+
+def _split(count: int) -> int:
+    return 1 << (count - 1).bit_length() - 1
+
+
+def tree_root(leaves: list[str]) -> str:
+    if len(leaves) == 1:
+        return leaves[0]
+    k = _split(len(leaves))
+    both = bytes.fromhex(tree_root(leaves[:k]) + tree_root(leaves[k:]))
+    return hashlib.sha256(b"\x01" + both).hexdigest()
+
+
+def tree_path(index: int, leaves: list[str]) -> list[str]:
+    if len(leaves) == 1:
+        return []
+    k = _split(len(leaves))
+    if index < k:
+        return [*tree_path(index, leaves[:k]), tree_root(leaves[k:])]
+    return [*tree_path(index - k, leaves[k:]), tree_root(leaves[:k])]

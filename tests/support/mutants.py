@@ -1,0 +1,119 @@
+"""A bundle with one thing changed at random: by a vandal, or by one who hashes all of it again."""
+
+import json
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+from tests.support.lies import Entry, Forgery
+
+OTHERS: tuple[Any, ...] = (None, True, 0, -1, 1.5, 2**53, "", "x", [], {})
+LETTERS = "ABab01+/="
+
+
+def mutant(bundle: Any, chance: Random) -> bytes:
+    """The file with a byte, value, item or member changed."""
+    if chance.random() < 0.1:
+        return _with_another_byte(json.dumps(bundle).encode(), chance)
+    changed = deepcopy(bundle)
+    container, key = _place(changed, chance)
+    value = container[key]
+    if isinstance(container, list) and chance.random() < 0.5:
+        _rearrange(container, key, chance)
+    elif isinstance(container, dict) and chance.random() < 0.2:
+        _rename(container, key, chance)
+    else:
+        container[key] = _other(value, chance)
+    return json.dumps(changed).encode()
+
+
+def _with_another_byte(text: bytes, chance: Random) -> bytes:
+    data = bytearray(text)
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def _place(value: Any, chance: Random) -> tuple[Any, Any]:
+    """A place within: first a member, then mostly further down."""
+    while True:
+        key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        inner = value[key]
+        if not isinstance(inner, dict | list) or not inner or chance.random() < 0.1:
+            return value, key
+        value = inner
+
+
+def _rearrange(items: list[Any], at: int, chance: Random) -> None:
+    way = chance.choice(("drop", "double", "swap", "move"))
+    if way == "drop":
+        del items[at]
+    elif way == "double":
+        items.insert(chance.randrange(len(items) + 1), items[at])
+    elif way == "swap":
+        other = chance.randrange(len(items))
+        items[at], items[other] = items[other], items[at]
+    else:
+        items.insert(chance.randrange(len(items)), items.pop(at))
+
+
+def _rename(members: dict[str, Any], key: str, chance: Random) -> None:
+    value = members[key]
+    way = chance.choice(("drop", "rename", "double"))
+    if way != "double":
+        del members[key]
+    if way != "drop":
+        members[_other_text(key, chance)] = value
+
+
+def _other(value: Any, chance: Random) -> Any:
+    """Mostly of the same type."""
+    if chance.random() < 0.2:
+        return chance.choice(OTHERS)
+    if isinstance(value, str):
+        return _other_text(value, chance)
+    if type(value) is int:
+        return value + chance.choice((-1, 1))
+    return chance.choice(OTHERS)
+
+
+def _other_text(text: str, chance: Random) -> str:
+    at = chance.randrange(len(text)) if text else 0
+    return text[:at] + chance.choice(LETTERS) + text[at + chance.randrange(2) :]
+
+
+# What a forger does: the chain, the thoughts and the seals are made anew around the change.
+
+
+def forgery(bundle: Any, chance: Random) -> bytes:
+    """The file with a call left out or repeated, or a record that says or names something else."""
+    while True:
+        made = Forgery(deepcopy(bundle))
+        entry = chance.choice(made.entries)
+        try:
+            chance.choice((_leave_out, _repeat, _claim, _claim, _name))(made, entry, chance)
+            return json.dumps(made.made()).encode()
+        except (AttributeError, LookupError, TypeError, ValueError):
+            continue  # the forger's own tools cannot go on from such a claim
+
+
+def _leave_out(made: Forgery, entry: Entry, _: Random) -> None:
+    made.drop(*made.call(entry))
+
+
+def _repeat(made: Forgery, entry: Entry, chance: Random) -> None:
+    made.repeat(entry, before=chance.choice([None, *made.entries]))
+
+
+def _claim(_: Forgery, entry: Entry, chance: Random) -> None:
+    body = deepcopy(entry.body)
+    if body is None:
+        raise LookupError("its payload is not in the bundle")
+    container, key = _place(body, chance)
+    container[key] = _other(container[key], chance)
+    entry.claims = body
+
+
+def _name(made: Forgery, entry: Entry, chance: Random) -> None:
+    name = chance.choice(("session", "task", "agent", "call", "kind", "at"))
+    other = chance.choice(made.entries).header[name]
+    entry.names = {name: chance.choice((other, None, "x"))}

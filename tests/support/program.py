@@ -1,0 +1,52 @@
+"""The installed program, run to its end in a project that holds a story."""
+
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from colibri import cli
+from tests.support.client import PATIENCE, environment
+from tests.support.terminal import COLIBRI
+from tests.support.traillab import Lab, opened, story
+
+
+@functools.cache
+def _story() -> bytes:
+    with tempfile.TemporaryDirectory() as project:
+        with opened(Path(project)) as db:
+            story(Lab(db))
+        return (Path(project) / "data" / "colibri.db").read_bytes()
+
+
+def database_of(project: Path) -> Path:
+    return project / "data" / "colibri.db"
+
+
+def tell_story(project: Path) -> Path:
+    """Give a project a database with 54 records; S-1 is sealed, S-2 is open. The project."""
+    database_of(project).parent.mkdir(parents=True)
+    database_of(project).write_bytes(_story())
+    return project
+
+
+def colibri(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run it in the project; exit code, stdout, stderr."""
+    done = subprocess.run(
+        [*COLIBRI, *arguments],
+        cwd=project,
+        env=environment(**env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def inside(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The same within this process, in the working directory: where many are run."""
+    code = cli.main(list(arguments))
+    return code, *capsys.readouterr()

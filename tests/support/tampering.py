@@ -1,0 +1,298 @@
+"""Random tampering with a database by somebody with a shell: cells, rows, the tail, everything.
+
+A `Victim` is a real server's database in memory. Each way to tamper says what it did, or None where
+there was nothing to do it to; the caller rolls it back.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+from apsw import Connection
+
+from colibri.core import ledger as form
+from colibri.core.ledger import Head
+from colibri.store import db as database
+from tests.support.client import JSON
+from tests.support.evidence import reading
+from tests.support.traillab import drop_triggers
+
+Way = Callable[[Connection, Random], str | None]
+
+# table -> what tells its rows apart
+KEYS = {
+    "ledger": ("seq",),
+    "payloads": ("seq",),
+    "tasks": ("number",),
+    "task_dependencies": ("task", "position"),
+    "task_counts": ("project", "assignee", "status", "is_ready"),
+    "task_search": ("rowid",),
+    "sessions": ("session_id",),
+    "thoughts": ("seq",),
+    "thought_counts": ("type",),
+    "merkle_nodes": ("session", "level", "idx"),
+}
+EMPTY_COUNT = {"task_counts": " WHERE n > 0", "thought_counts": " WHERE n > 0"}  # the same as none
+
+
+@dataclass
+class Victim:
+    """A database, older copies of it, and the newest record that somebody outside has seen."""
+
+    db: Connection
+    head: Head
+    older: list[Connection] = field(default_factory=list)
+
+
+def in_memory(path: Path) -> Connection:
+    """A copy of a database that respects nothing."""
+    db = Connection(":memory:")
+    with reading(path) as source, db.backup("main", source, "main") as copying:
+        while not copying.done:
+            copying.step()
+    drop_triggers(db)
+    db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+    return db
+
+
+def head_of(receipt: JSON) -> Head:
+    return Head(receipt["seq"], bytes.fromhex(receipt["head"]))
+
+
+def _columns(db: Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in db.execute(f"PRAGMA table_info({table})")]
+
+
+def _keys(db: Connection, table: str) -> list[Any]:
+    names = ", ".join(KEYS[table])
+    query = f"SELECT {names} FROM {table}{EMPTY_COUNT.get(table, '')}"
+    return db.execute(query).fetchall()
+
+
+def _row(db: Connection, query: str, key: Any) -> tuple[Any, ...]:
+    (found,) = db.execute(query, key).fetchall()
+    return found
+
+
+def _where(table: str) -> str:
+    return " AND ".join(f"{name} IS ?" for name in KEYS[table])
+
+
+# Cells.
+
+
+def change_a_cell(table: str, column: str) -> Way:
+    def change(db: Connection, chance: Random) -> str | None:
+        keys = _keys(db, table)
+        if not keys:
+            return None
+        key = chance.choice(keys)
+        found = db.execute(f"SELECT {column} FROM {table} WHERE {_where(table)}", key).get
+        value = changed(found, chance)
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE {_where(table)}", (value, *key))
+        return f"{table}.{column} of {key} from {found!r} to {value!r}"
+
+    return change
+
+
+def changed(value: Any, chance: Random) -> Any:
+    """Another value of the same type; something for NULL, sometimes NULL for something."""
+    if value is None:
+        return "x"
+    if isinstance(value, int):
+        return value + chance.choice((-1, 1, 1000))
+    if isinstance(value, bytes):
+        return _flipped(value, chance)
+    return chance.choice((_other_text, _shorter_or_longer))(value, chance)
+
+
+def _flipped(value: bytes, chance: Random) -> bytes:
+    data = bytearray(value)
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(data)
+
+
+def _other_text(value: str, chance: Random) -> str:
+    if not value:
+        return "x"
+    at = chance.randrange(len(value))
+    return value[:at] + chance.choice([c for c in "aZ0 é" if c != value[at]]) + value[at + 1 :]
+
+
+def _shorter_or_longer(value: str, chance: Random) -> str:
+    return value[:-1] if value and chance.random() < 0.5 else value + "0"
+
+
+def _cells() -> dict[str, Way]:
+    """Every column of every table."""
+    empty = database.connect(":memory:", "write")
+    for migration in database.load_migrations():
+        empty.execute(migration.sql)
+    return {
+        f"{table}.{column}": change_a_cell(table, column)
+        for table in KEYS
+        for column in _columns(empty, table)
+    }
+
+
+# Rows.
+
+
+def delete_a_row(table: str) -> Way:
+    def delete(db: Connection, chance: Random) -> str | None:
+        keys = _keys(db, table)
+        if not keys:
+            return None
+        key = chance.choice(keys)
+        db.execute(f"DELETE FROM {table} WHERE {_where(table)}", key)
+        return f"{table} {key} is gone"
+
+    return delete
+
+
+def insert_a_row(table: str) -> Way:
+    """A row like another, under a key of its own; what must be unique is made so."""
+
+    def insert(db: Connection, chance: Random) -> str | None:
+        keys = _keys(db, table)
+        if not keys:
+            return None
+        names = _columns(db, table)
+        names = names if "rowid" not in KEYS[table] else ["rowid", *names]
+        query = f"SELECT {', '.join(names)} FROM {table} WHERE {_where(table)}"
+        row = dict(zip(names, _row(db, query, chance.choice(keys)), strict=True))
+        last = KEYS[table][-1]
+        row[last] = _new_key(row[last], [key[-1] for key in keys])
+        for name in UNIQUE.get(table, ()):
+            row[name] = changed(row[name], chance)
+        marks = ", ".join("?" * len(row))
+        db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+        return f"{table} has a row more: {row}"
+
+    return insert
+
+
+UNIQUE = {
+    "ledger": ("leaf", "prev"),
+    "tasks": ("task_id",),
+    "sessions": ("open_seq", "seal_seq"),
+    "thoughts": ("idx",),
+    "task_dependencies": ("depends_on",),
+}
+
+
+def _new_key(value: Any, taken: list[Any]) -> Any:
+    return f"{value}x" if isinstance(value, str) else max(taken) + 1
+
+
+def swap_two_rows(table: str, columns: str) -> Way:
+    """Exchange what two rows hold; their keys stay."""
+
+    def swap(db: Connection, chance: Random) -> str | None:
+        keys = _keys(db, table)
+        if len(keys) < 2:
+            return None
+        first, second = chance.sample(keys, 2)
+        query = f"SELECT {columns} FROM {table} WHERE {_where(table)}"
+        one, other = (_row(db, query, key) for key in (first, second))
+        if one == other:
+            return None
+        names = columns.split(", ")
+        free = ", ".join(f"{name} = ?" for name in names)
+        update = f"UPDATE {table} SET {free} WHERE {_where(table)}"
+        db.execute(update, (*(changed(value, chance) for value in one), *first))  # out of the way
+        db.execute(update, (*one, *second))
+        db.execute(update, (*other, *first))
+        return f"{columns} of {table} {first} and {second} are swapped"
+
+    return swap
+
+
+# The log as a whole. What is appended after the head that was seen is for nobody to tell from
+# honest growth; everything up to it is.
+
+
+def cut_the_tail(db: Connection, chance: Random) -> str | None:
+    """With the rows of sessions and thoughts that would tell of it."""
+    last = db.execute("SELECT max(seq) FROM ledger").get
+    after = chance.randrange(0, last)
+    for statement in (
+        "DELETE FROM merkle_nodes WHERE session IN"
+        " (SELECT session_id FROM sessions WHERE ifnull(seal_seq, 0) > ?1)",
+        "UPDATE sessions SET root = NULL, seal_seq = NULL, finalized_at = NULL"
+        " WHERE ifnull(seal_seq, 0) > ?1",
+        "DELETE FROM thoughts WHERE seq > ?1",
+        "DELETE FROM sessions WHERE open_seq > ?1",
+        "DELETE FROM payloads WHERE seq > ?1",
+        "DELETE FROM ledger WHERE seq > ?1",
+    ):
+        db.execute(statement, (after,))
+    return f"the log is cut after {after} of {last}"
+
+
+def write_anew(db: Connection, chance: Random) -> str | None:
+    """One call ended otherwise, and every record after it is chained to that."""
+    exits = [seq for (seq,) in db.execute("SELECT seq FROM ledger WHERE kind = 'call.exit'")]
+    start = chance.choice((exits[-1], chance.choice(exits)))  # the last: no row tells of it
+    body = json.loads(db.execute("SELECT body FROM payloads WHERE seq = ?", (start,)).get)
+    body["duration_ms"] += 1
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (text, start))
+    rows: list[Any] = db.execute(
+        "SELECT l.seq, l.prev, l.at, l.kind, l.call, l.session, l.task, l.agent, p.nonce, p.body"
+        " FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq WHERE l.seq >= ? ORDER BY l.seq",
+        (start,),
+    ).fetchall()
+    log = str(db.execute("SELECT value FROM meta WHERE key = 'log'").get)
+    prev = rows[0][1]
+    for seq, _, at, kind, call, session, task, agent, nonce, body in rows:
+        committed = form.commitment(nonce, body)
+        named = {"session": session, "task": task, "agent": agent, "call": call, "kind": kind}
+        header = form.header(log=log, seq=seq, at=at, **named, payload=committed, prev=prev)
+        leaf = form.leaf(header)
+        db.execute(
+            "UPDATE ledger SET header = ?, leaf = ?, prev = ? WHERE seq = ?",
+            (header, leaf, prev, seq),
+        )
+        prev = leaf
+    return f"everything from {start} on is written anew"
+
+
+def claim_another_log(db: Connection, chance: Random) -> str | None:
+    found = db.execute("SELECT value FROM meta WHERE key = 'log'").get
+    db.execute("UPDATE meta SET value = ? WHERE key = 'log'", (_other_text(found, chance),))
+    return "it claims to be another log"
+
+
+WAYS: dict[str, Way] = {
+    **_cells(),
+    **{f"delete from {table}": delete_a_row(table) for table in KEYS},
+    **{f"insert into {table}": insert_a_row(table) for table in KEYS},
+    "swap records": swap_two_rows(
+        "ledger", "header, leaf, prev, at, kind, call, session, task, agent"
+    ),
+    "swap payloads": swap_two_rows("payloads", "nonce, body"),
+    "swap bodies": swap_two_rows("payloads", "body"),
+    "swap titles": swap_two_rows("tasks", "title"),
+    "swap intents": swap_two_rows("sessions", "intent"),
+    "swap nodes": swap_two_rows("merkle_nodes", "hash"),
+    "cut the tail": cut_the_tail,
+    "write anew": write_anew,
+    "claim another log": claim_another_log,
+}
+
+
+def tamper(victim: Victim, way: Way, chance: Random) -> str | None:
+    """Do it, or nothing: what a table's own constraints refuse is taken back."""
+    victim.db.execute("SAVEPOINT tampering")
+    try:
+        return way(victim.db, chance)
+    except apsw.ConstraintError:
+        victim.db.execute("ROLLBACK TO tampering")
+        return None
+    finally:
+        victim.db.execute("RELEASE tampering")

@@ -1,0 +1,53 @@
+"""What people read about the speed is what was measured: made of the figures again, the same."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench import report
+from bench.bars import BARS, judge
+from bench.report import Figures
+
+
+@pytest.fixture(scope="module")
+def figures() -> Figures:
+    found = report.load(report.KEPT)
+    assert found is not None
+    return found
+
+
+def test_results_and_prose_are_made_of_the_figures(figures: Figures) -> None:
+    assert (report.KEPT / "RESULTS.md").read_text(encoding="utf-8") == report.render(figures)
+    prose = report.PROSE.read_text(encoding="utf-8")
+    assert report.with_block(prose, figures) == prose
+
+
+def test_plots_are_made_of_the_figures_and_every_one_is_shown(figures: Figures) -> None:
+    page = report.render(figures)
+    made = dict(report.pictures(figures))
+    kept = {file.stem: file.read_text(encoding="utf-8") for file in _plots()}
+    assert kept == made
+    for name, picture in made.items():
+        ElementTree.fromstring(picture)
+        assert f"(plots/{name}.svg)" in page
+
+
+def _plots() -> list[Path]:
+    return sorted((report.KEPT / "plots").glob("*.svg"))
+
+
+def test_every_bar_was_measured_and_none_is_judged_by_hand(figures: Figures) -> None:
+    verdicts = list(judge(figures["workloads"]))
+    assert [verdict.bar for verdict in verdicts] == list(BARS)
+    for verdict in verdicts:
+        assert verdict.reached == verdict.bar.keeps(verdict.median)
+
+
+def test_prose_outside_the_block_quotes_no_figure(figures: Figures) -> None:
+    """A number with a decimal point is a measurement: it belongs into the block, which is dated."""
+    prose = report.PROSE.read_text(encoding="utf-8")
+    before, rest = prose.split(report.BEGIN)
+    outside = before + rest.split(report.END)[1]
+    words = [word.strip("().,;:%×") for word in outside.split()]
+    assert not [word for word in words if "." in word and word.replace(".", "").isdigit()]

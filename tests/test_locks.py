@@ -1,0 +1,109 @@
+"""Nobody but SQLite may open the database: closing such a descriptor drops SQLite's locks.
+
+What a path leads to cannot be seen in the source. So every place that opens a file is listed here
+with what it opens, and a new one fails until somebody has asked himself.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "colibri"
+
+# A call of any of these opens a file.
+OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text"}
+# Modules that open, copy or map files by themselves; and what may be used of them.
+MODULES = {"shutil", "zipfile", "tarfile", "mmap", "sqlite3", "fileinput", "linecache"}
+HARMLESS = {"shutil.get_terminal_size", "shutil.rmtree", "shutil.which"}
+
+# module and function -> what it opens
+LISTED = {
+    "cli.__init__._explain": "/dev/null",
+    "cli.__init__._print_anywhere": "stdout",
+    "cli.client.__init__": "a log of its own",
+    "cli.demo.forge": "its own bundle",
+    "cli.export._write": "a new bundle",
+    "cli.files.read": "the settings of a client",
+    "cli.files._create": "a new file beside them",
+    "cli.report._open": "a browser",
+    "cli.report._write": "a new report",
+    "cli.report_page._read": "pages of the package",
+    "cli.storage.mounts": "/proc/self/mounts",
+    "server.boot.register_catalogue": "catalogue.json",
+    "server.health.rss_mb": "/proc/self/statm",
+    "server.transport.__init__": "a pipe",
+    "server.transport.claim_stdout": "/dev/null",
+    "store.backup.copy": "a new file, O_EXCL: nobody has it open",
+    "store.backup.sync": "a directory",
+    "store.db._create": "a new file, O_EXCL: nobody has it open",
+    "store.db._load_migration": "SQL of the package",
+    "store.db._open_lock": "the lock file",
+    "store.db.use": "the lock file",
+    "store.skills._data": "a skill; not if it is the database under another name",
+    "store.skills._opened": "a folder of skills",
+    "store.place.file_system": "the list of mounts",
+    "tools.catalogue.main": "catalogue.json",
+}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+        yield name, ast.parse(file.read_text(encoding="utf-8"))
+
+
+def openings(tree: ast.AST, module: str, function: str = "") -> Iterator[str]:
+    """The innermost function around each call that opens a file."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Call) and _name(node.func) in OPENERS:
+            yield f"{module}.{function}"
+        inner = node.name if isinstance(node, ast.FunctionDef) else function
+        yield from openings(node, module, inner)
+
+
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def uses(tree: ast.AST) -> Iterator[str]:
+    """What is used of MODULES."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES - {"shutil"})
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in MODULES:
+            yield ast.unparse(node)
+
+
+def test_every_place_that_opens_a_file_is_known_not_to_open_the_database() -> None:
+    """Design §12."""
+    found = {place for name, tree in modules() for place in openings(tree, name)}
+    assert found == set(LISTED)
+
+
+def test_nothing_that_copies_or_maps_files_is_used() -> None:
+    """Design §12: a second SQLite in the process would cancel locks too."""
+    assert {use for _, tree in modules() for use in uses(tree)} == HARMLESS
+
+
+@pytest.mark.parametrize(
+    "line", ["open(p)", "os.open(p, 0)", "Path(p).read_bytes()", "io.open(p)", "x.path.open('rb')"]
+)
+def test_the_check_sees_an_opening(line: str) -> None:
+    assert list(openings(ast.parse(f"def f():\n    {line}"), "m")) == ["m.f"]
+
+
+@pytest.mark.parametrize(
+    ("line", "use"),
+    [
+        ("import sqlite3", "sqlite3"),
+        ("from zipfile import ZipFile", "zipfile.ZipFile"),
+        ("shutil.copy(p, q)", "shutil.copy"),
+        ("mmap.mmap(f, 0)", "mmap.mmap"),
+    ],
+)
+def test_the_check_sees_a_module(line: str, use: str) -> None:
+    assert list(uses(ast.parse(line))) == [use]

@@ -1,0 +1,13 @@
+"""docs/reliability.md is made of docs/reliability.json, which scripts/torture --write keeps."""
+
+import json
+
+from tests.torture.__main__ import FIGURES, PAGE
+from tests.torture.table import render
+from tests.torture.trials import TRIALS
+
+
+def test_the_table_is_that_of_the_figures() -> None:
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    page = PAGE.read_text()
+    assert render(page, TRIALS, kept) == page

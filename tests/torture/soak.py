@@ -1,0 +1,204 @@
+"""Three clients at work for an hour, each on a server of its own, on one project.
+
+The log grows all the while, and so do the operating system's file cache and what a check of the
+whole log takes: that is why none is made while memory is measured. SQLite's own caches have a bound
+and are full after the warm-up. A server's memory is what the system says is resident of it, at
+moments when nobody calls.
+"""
+
+import sys
+import time
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from colibri.store.verify import verify
+from tests.support.client import COLIBRI, JSON, Server
+from tests.support.evidence import condition, missing, reading
+from tests.support.taskmodel import WAY
+from tests.torture import ControlFailed, Lab, Trial, Violation
+
+CALLS_A_SECOND = 25  # of each client; and more while they warm up
+WARM_UP = 600  # calls of each
+WINDOW = 0.2  # of the samples, at the beginning and at the end
+GROWTH = 1.05
+MAX_WAL = 16 << 20
+LONG = 600  # seconds; in less the health check's own share of memory would come as growth
+TASKS_PER_SESSION = 3
+CONTROL_SECONDS = 6
+
+Life = Generator[tuple[str, JSON], Any, None]
+
+
+def needs() -> str:
+    """Why not here."""
+    return "" if Path("/proc/self/status").exists() else "there is no /proc to read memory from"
+
+
+def life() -> Life:
+    """What an agent does, again and again, with all fourteen tools; calls, for their data."""
+    while True:
+        session = (yield "audit_session_start", {"intent": "soak"})["session_id"]
+        here = {"session_id": session}
+        for _ in range(TASKS_PER_SESSION):
+            id = (yield "task_create", {"title": "a task", "project": session})["task_id"]
+            yield "thought_record", {**here, "type": "plan", "content": "x" * 500, "task_id": id}
+            for status in WAY[1:]:
+                yield "task_update", {"task_id": id, "status": status}
+            yield "task_get", {"task_id": id}
+            yield "task_list", {"search": "task", "limit": 20}
+            yield "task_next_actions", {"limit": 10}
+            yield "audit_verify_chain", {"task_id": id}
+            yield "server_ping", {}
+        thoughts = (yield "thought_record_list", here)["records"]
+        yield "merkle_finalize", here
+        yield "merkle_root", {**here, "proof_for": thoughts[-1]["thought_id"]}
+        yield "audit_verify_chain", here
+        yield "skill_list", {}
+        yield "server_health", {}
+
+
+class Client:
+    """A server, the life of its agent, and what was seen of the process."""
+
+    def __init__(self, project: Path, program: Sequence[str], health_ms: int) -> None:
+        self.server = Server(project, program, COLIBRI_HEALTH_INTERVAL_MS=str(health_ms))
+        self.calls = 0
+        self.last: JSON = {}  # receipt
+        self.memory: list[int] = []  # KiB
+        self.descriptors: list[int] = []
+        self._life = life()
+        self._next = next(self._life)
+
+    def work(self, calls: int) -> None:
+        for _ in range(calls):
+            tool, arguments = self._next
+            result = self.server.call(tool, **arguments)
+            if result["isError"]:
+                raise Violation(f"{tool} failed: {result['structuredContent']}")
+            self.last = result.get("_meta", {}).get("colibri/receipt", self.last)
+            self._next = self._life.send(result["structuredContent"]["data"])
+            self.calls += 1
+
+    def look(self) -> None:
+        about = Path("/proc", str(self.server.process.pid))
+        lines = about.joinpath("status").read_text().splitlines()
+        (resident,) = [line for line in lines if line.startswith("VmRSS:")]
+        self.memory.append(int(resident.split()[1]))
+        self.descriptors.append(len(list(about.joinpath("fd").iterdir())))
+
+    def memory_windows(self) -> tuple[float, float]:
+        """The median at the beginning, and at the end."""
+        size = max(1, round(len(self.memory) * WINDOW))
+        return median(self.memory[:size]), median(self.memory[-size:])
+
+    def problems(self) -> list[str]:
+        first, last = self.memory_windows()
+        found = []
+        if last > first * GROWTH:
+            found.append(f"memory grew from {first:,.0f} to {last:,.0f} KiB")
+        if len(set(self.descriptors)) > 1:
+            least, most = min(self.descriptors), max(self.descriptors)
+            found.append(f"descriptors were between {least} and {most}")
+        return found
+
+
+class Soak:
+    """Clients side by side, a second's calls at a time, looked at in between."""
+
+    def __init__(
+        self, lab: Lab, project: Path, programs: Sequence[Sequence[str]], seconds: int
+    ) -> None:
+        self.lab = lab
+        self.seconds = seconds
+        health_ms = 30_000 if seconds >= LONG else 1_000
+        self.clients = [Client(project, program, health_ms) for program in programs]
+        self.wal = 0  # bytes, at most
+
+    def run(self) -> None:
+        with ThreadPoolExecutor(len(self.clients)) as pool:
+            list(pool.map(lambda client: client.work(WARM_UP), self.clients))
+            end = time.monotonic() + self.seconds
+            while (now := time.monotonic()) < end:
+                list(pool.map(lambda client: client.work(CALLS_A_SECOND), self.clients))
+                for client in self.clients:
+                    client.look()
+                self.wal = max(self.wal, self._log_size())
+                self.lab.say(f"{end - now:,.0f} s left, {self.calls:,} calls")
+                time.sleep(max(0.0, now + 1 - time.monotonic()))  # the pace
+
+    @property
+    def calls(self) -> int:
+        return sum(client.calls for client in self.clients)
+
+    def _log_size(self) -> int:
+        return Path(f"{self.clients[0].server.database}-wal").stat().st_size
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.server.__exit__(None, None, None)
+
+
+def control(lab: Lab) -> str:
+    """One of three servers leaks descriptors, one memory: both are seen, and not the third."""
+    leaky = (sys.executable, "-m", "tests.support.leaky")
+    programs = [(*leaky, "descriptors"), (*leaky, "memory"), COLIBRI]
+    soak = Soak(lab, lab.fresh("leaky"), programs, CONTROL_SECONDS)
+    try:
+        soak.run()
+    finally:
+        soak.close()
+    one, two, three = (" and ".join(client.problems()) for client in soak.clients)
+    if "descriptors" not in one or "memory" not in two or "descriptors" in three:
+        raise ControlFailed(f"not seen as they are: {one}; {two}; {three}")
+    return "a server that leaks a descriptor per call and one that leaks 64 KiB are caught"
+
+
+def run(lab: Lab) -> dict[str, object]:
+    """The hour, and what is left after it."""
+    soak = Soak(lab, lab.fresh("soak"), [COLIBRI] * 3, lab.count)
+    try:
+        soak.run()
+        for number, client in enumerate(soak.clients):
+            if problems := client.problems():
+                raise Violation(f"server {number}: {' and '.join(problems)}")
+            if (state := condition(client.server)) != ("NORMAL", None):
+                raise Violation(f"server {number} is {state}")
+        if soak.wal > MAX_WAL:
+            raise Violation(f"the write-ahead log grew to {soak.wal:,} bytes")
+        database = soak.clients[0].server.database
+        if lost := missing(database, [client.last for client in soak.clients]):
+            raise Violation(f"acknowledged calls are lost: {lost}")
+    finally:
+        soak.close()
+    with reading(database) as db:
+        report = verify(db, pause=lambda: None)
+    if not report.valid or report.open_calls:
+        raise Violation(f"{report.breaks[:3]}, {len(report.open_calls)} open calls")
+    growth = max(last / first for first, last in (c.memory_windows() for c in soak.clients))
+    return {
+        "calls": soak.calls,
+        "failed": 0,
+        "records verified": report.record_count,
+        "unclosed calls": 0,
+        "resident at the end": f"{max(c.memory[-1] for c in soak.clients) / 1024:.0f} MiB",
+        "most it grew": f"{(growth - 1) * 100:.1f} %",
+        "descriptors": soak.clients[0].descriptors[-1],
+        "largest write-ahead log": f"{soak.wal / (1 << 20):.1f} MiB",
+    }
+
+
+TRIAL = Trial(
+    name="soak",
+    title="three clients work with all 14 tools on three servers, 25 calls a second each",
+    claim="memory grows by 5 % at most, descriptors not at all, the write-ahead log stays under"
+    " 16 MiB, no call stays open, and all of it verifies",
+    unit="seconds",
+    quick=10,
+    full=3_600,
+    control=control,
+    run=run,
+    needs=needs,
+)

@@ -1,0 +1,151 @@
+"""Tampering with real databases, each time judged by the check behind audit_verify_chain.
+
+A head that somebody outside has seen is at hand. The kinds of attack by name, through the front
+door, and which layer catches which, are a test of their own: tests/e2e/test_tamper_matrix.py.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from apsw import Connection
+
+from colibri.core.chain import Checker
+from colibri.core.errors import Damaged
+from colibri.store import proofs, tasks
+from colibri.store.verify import verify
+from tests.support.client import COLIBRI, Server
+from tests.support.randomlog import false_alarms, random_log
+from tests.support.tampering import WAYS, Victim, head_of, in_memory, tamper
+from tests.support.walk import Walk, random_run
+from tests.torture import ControlFailed, Lab, Trial, Violation
+
+VICTIMS = 4
+RUNS_EACH = 2
+MUTATIONS_PER_HONEST_LOG = 20
+CONTROL_TRIES = 100
+OLDER = "put an older copy back"
+THOUGHTS = [{"type": "plan", "content": content} for content in ("one", "two", "three")]
+STORY = [  # what not every random run has: two seals, two dependencies
+    (tool, {"session_id": session, **arguments})
+    for session in ("told-1", "told-2")
+    for tool, arguments in (
+        ("audit_session_start", {"intent": f"tell {session}"}),
+        *(("thought_record", thought) for thought in THOUGHTS),
+        ("merkle_finalize", {}),
+    )
+] + [("task_create", {"title": "last", "depends_on": ["T-0001", "T-0002"]})]
+
+
+def make_victim(lab: Lab, number: int) -> Victim:
+    """What a real server has written in a few random runs, and copies made on the way."""
+    project = lab.fresh(f"victim-{number}")
+    database = project / "data" / "colibri.db"
+    older = []
+    with Walk(project) as walk:
+        for _ in range(RUNS_EACH):
+            for step in random_run(lab.random):
+                walk.take(step)
+            older.append(in_memory(database))
+        for tool, arguments in STORY:
+            walk.compare(0, tool, arguments)
+        walk.finish()
+    with Server(project, COLIBRI) as server:
+        receipt = server.call("task_list")["_meta"]["colibri/receipt"]
+        server.close()
+    return Victim(in_memory(database), head_of(receipt), older)
+
+
+def misses(victim: Victim, way: str, chance: Random) -> tuple[str | None, bool]:
+    """What was done, and whether it goes unnoticed; afterwards all is as it was."""
+    if way == OLDER:
+        return OLDER, passes(chance.choice(victim.older), victim)
+    victim.db.execute("BEGIN")
+    try:
+        done = tamper(victim, WAYS[way], chance)
+        return done, done is not None and passes(victim.db, victim)
+    finally:
+        victim.db.execute("ROLLBACK")
+
+
+def passes(db: Connection, victim: Victim) -> bool:
+    try:
+        return verify(db, head=victim.head, pause=lambda: None).valid
+    except Damaged:
+        return False
+
+
+def _nothing(*_: object) -> Iterator[str]:
+    yield from ()
+
+
+# A check that is left out, and an attack that only this one catches.
+LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
+    "columns": (Checker, "_check_columns", lambda *_: None, "ledger.agent"),
+    "rows of tasks": (tasks, "altered", _nothing, "tasks.title"),
+    "rows of sessions": (proofs, "altered", _nothing, "sessions.intent"),
+    "the head": (Checker, "_compare_with_outside", lambda *_: None, "write anew"),
+}
+
+
+def control(lab: Lab) -> str:
+    """An untouched log passes; a check that leaves something out misses what that is for."""
+    victim = make_victim(lab, 0)
+    if not passes(victim.db, victim):
+        raise ControlFailed("an untouched log does not pass")
+    for what, (owner, name, nothing, way) in LEFT_OUT.items():
+        with patch.object(owner, name, nothing):
+            missed = any(misses(victim, way, lab.random)[1] for _ in range(CONTROL_TRIES))
+        if not missed:
+            raise ControlFailed(f"a check without {what} is said to catch everything")
+    return f"a check without {', '.join(LEFT_OUT)} is each time seen to miss something"
+
+
+def run(lab: Lab) -> dict[str, object]:
+    """Every way in turn, on every victim in turn; then honest logs."""
+    victims = [make_victim(lab, number) for number in range(VICTIMS)]
+    ways = [*WAYS, OLDER]
+    done: Counter[str] = Counter()
+    turn = 0
+    while done.total() < lab.count:
+        way, victim = ways[turn % len(ways)], victims[lab.random.randrange(VICTIMS)]
+        turn += 1
+        what, missed = misses(victim, way, lab.random)
+        if missed:
+            raise Violation(f"not noticed: {way}: {what}")
+        done[way] += what is not None
+        if done.total() % 100 == 0:
+            lab.say(f"{done.total():,} of {lab.count:,} mutations")
+    if never := [way for way in ways if not done[way]]:
+        raise ControlFailed(f"never done, so nothing is known of it: {', '.join(never)}")
+    honest = lab.count // MUTATIONS_PER_HONEST_LOG
+    for number in range(honest):
+        log = random_log(lab.random)
+        if alarms := false_alarms(log):
+            raise Violation(f"an honest log is called broken: {alarms[:3]}")
+        log.db.close()
+        lab.say(f"{number + 1:,} of {honest:,} honest logs")
+    records = sum(victim.head.seq for victim in victims)
+    return {
+        "ways": len(ways),
+        "caught": done.total(),
+        "missed": 0,
+        "records in the databases": records,
+        "honest logs": honest,
+        "false alarms": 0,
+    }
+
+
+TRIAL = Trial(
+    name="tamper",
+    title="a cell, a row, two rows, the tail or everything is changed in real servers' databases,"
+    " or an older copy put back; and honest logs",
+    claim="given an outside head every change is caught; no honest log is called broken",
+    unit="mutations",
+    quick=400,
+    full=20_000,
+    control=control,
+    run=run,
+)

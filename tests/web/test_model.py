@@ -1,0 +1,256 @@
+"""What the report derives from a bundle, under Node: held against what Python reads from it."""
+
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vectors import builder
+
+JSON = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = sorted((ROOT / "tests" / "vectors" / "good").iterdir())
+STORY = ROOT / "tests" / "vectors" / "good" / "log-two-tasks-retry-dependency.colibri.json"
+SESSION = ROOT / "tests" / "vectors" / "good" / "session-with-tasks.colibri.json"
+FORMATS = (ROOT / "docs" / "formats.md").read_text("utf-8")
+
+Node = Callable[[str, list[Any]], list[Any]]
+
+
+@pytest.fixture(scope="module")
+def node() -> Node:
+    """node(job, items): one process for a whole batch."""
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed: the report's derivations were not tested")
+
+    def run(job: str, items: list[Any]) -> list[Any]:
+        script = str(Path(__file__).with_name("derive.mjs"))
+        question = json.dumps({"job": job, "items": items})
+        done = subprocess.run(
+            [program, script], input=question, capture_output=True, encoding="utf-8", check=False
+        )
+        assert done.returncode == 0, done.stderr
+        answers: list[Any] = json.loads(done.stdout)
+        return answers
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def models(node: Node) -> list[tuple[JSON, JSON]]:
+    """Each good vector, and what was derived from it."""
+    derived = node("derive", [str(path) for path in GOOD])
+    return list(zip([json.loads(path.read_bytes()) for path in GOOD], derived, strict=True))
+
+
+def bodies(bundle: JSON) -> dict[int, JSON]:
+    """Seq → the payload, of those that are there."""
+    items = bundle["payloads"].items()
+    return {int(seq): json.loads(b64decode(item["body"])) for seq, item in items}
+
+
+def test_every_record_is_in_exactly_one_entry_and_every_gap_is_told(
+    models: list[tuple[JSON, JSON]],
+) -> None:
+    for bundle, model in models:
+        there = [header["seq"] for header in builder.headers(bundle)]
+        told = sorted(seq for entry in model["entries"] for seq in entry["records"])
+        assert told == there
+        gaps = [entry for entry in model["entries"] if entry["type"] == "gap"]
+        missing = {seq for gap in gaps for seq in range(gap["first"], gap["last"] + 1)}
+        assert missing == set(range(1, there[-1])) - set(there)
+
+
+def test_entries_come_in_the_order_in_which_they_took_effect(
+    models: list[tuple[JSON, JSON]],
+) -> None:
+    for _, model in models:
+        seqs = [entry["seq"] for entry in model["entries"]]
+        assert seqs == sorted(seqs)
+
+
+def test_an_entry_is_what_its_records_say(models: list[tuple[JSON, JSON]]) -> None:
+    """Thoughts, changes, calls and refusals, each counted from the payloads alone."""
+    for bundle, model in models:
+        headers = {header["seq"]: header for header in builder.headers(bundle)}
+        payloads = bodies(bundle)
+        if not any(header["kind"] == "call.enter" for header in headers.values()):
+            continue  # single thoughts have no calls around them
+        types = [entry["type"] for entry in model["entries"]]
+        exits = [body for seq, body in payloads.items() if headers[seq]["kind"] == "call.exit"]
+        refused = [body for body in exits if body["outcome"] != "ok"]
+        shown = {entry["seq"] for entry in model["entries"] if entry["type"] == "thought"}
+        thoughts = {seq for seq, header in headers.items() if header["kind"] == "thought"}
+        assert types.count("refused") == len(refused)
+        assert shown == {seq for seq in thoughts if seq in payloads or seq in _erased(payloads)}
+        changed = {headers[seq]["call"] for seq in payloads if headers[seq]["kind"] == "task"}
+        assert types.count("task") >= len(changed)
+
+
+def _erased(payloads: dict[int, JSON]) -> set[int]:
+    return {seq for body in payloads.values() for seq in body.get("seqs", ())}
+
+
+def test_tasks_end_as_their_records_leave_them(models: list[tuple[JSON, JSON]]) -> None:
+    seen = 0
+    for bundle, model in models:
+        wanted: dict[str, JSON] = {}
+        for _, body in sorted(bodies(bundle).items()):
+            if "set" in body:
+                task = wanted.setdefault(body["task_id"], {})
+                task |= {name: now for name, (_, now) in body["set"].items()}
+                task["attempt"] = body.get("attempt", task.get("attempt", 1))
+        assert [task["id"] for task in model["tasks"]] == sorted(wanted)
+        for task in model["tasks"]:
+            assert {name: task[name] for name in wanted[task["id"]]} == wanted[task["id"]]
+            seen += 1
+    assert seen > 10
+
+
+def test_the_story_is_derived_as_it_was_played(node: Node) -> None:
+    """tests/vectors/honest.py, story(): two tasks, a retry, two sessions, refusals."""
+    (model,) = node("derive", [str(STORY)])
+    first, second = model["tasks"]
+    assert (first["title"], first["assignee"], first["attempt"]) == ("a better title", "ada", 2)
+    assert (second["depends_on"], second["status"]) == (["T-0001"], "DONE")
+    retried = [step["status"] for step in first["path"]]
+    forward = ["GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"]
+    assert retried == ["INIT", *forward, *forward, "DONE"]
+    assert [(session["id"], session["seal"] is None) for session in model["sessions"]] == [
+        ("other", True),
+        ("S-0123456789ab", False),
+    ]
+    refused = [entry for entry in model["entries"] if entry["type"] == "refused"]
+    assert [(entry["tool"], entry["outcome"], entry["code"]) for entry in refused] == [
+        ("task_update", "refused", "ERR_WRITEBACK_REQUIRED"),
+        ("merkle_root", "refused", "ERR_NOT_FINALIZED"),
+        ("no_such_tool", "invalid", "-32602"),
+    ]
+    assert refused[0]["met"] == {"status": "VERIFY", "attempt": 1, "waiting": []}
+    assert "no thought about the task had been recorded" in refused[0]["reason"]
+    assert refused[1]["title"] == "Tried to ask for the seal"
+    assert model["agents"] == ["agent-7"]
+
+
+def test_of_other_work_in_a_session_bundle_only_its_place_is_told(node: Node) -> None:
+    (model,) = node("derive", [str(SESSION)])
+    hidden = [entry for entry in model["entries"] if entry["type"] == "hidden"]
+    assert {entry["task"] for entry in hidden} == {None, "T-0001", "T-0002"}
+    assert all(entry["tool"] is None for entry in hidden)
+    # The other session's thoughts are of no concern, though their headers are here.
+    assert [session["id"] for session in model["sessions"]] == ["S-0123456789ab"]
+
+
+def test_a_search_finds_what_payloads_and_headers_say(node: Node) -> None:
+    path = str(STORY)
+    better, refused, agent, nothing = node(
+        "search",
+        [[path, "a better title"], [path, "err_writeback"], [path, "agent-7"], [path, "zebra"]],
+    )
+    assert (len(better), len(refused), nothing) == (1, 1, [])
+    assert len(agent) == 5
+
+
+def test_the_ways_to_the_root_are_those_of_the_format(node: Node) -> None:
+    """docs/formats.md §4, for every leaf of every tree up to 40, by its definition."""
+    cases = [[size, index] for size in range(1, 41) for index in range(size)]
+    for (size, index), parts in zip(cases, node("path", cases), strict=True):
+        leaves = [bytes([number]) for number in range(size)]
+        wanted = builder.path_of(index, leaves)
+        assert [builder.merkle(leaves[first:last]) for first, last in parts] == wanted
+
+
+def test_the_root_is_computed_from_all_thoughts_or_from_their_proofs(node: Node) -> None:
+    found = node("roots", [str(path) for path in GOOD])
+    seals = 0
+    for path, roots in zip(GOOD, found, strict=True):
+        bundle = json.loads(path.read_bytes())
+        payloads = bodies(bundle)
+        assert sorted(roots.values()) == sorted(payloads[seq]["root"] for seq in bundle["seals"])
+        seals += len(roots)
+    assert seals > 10
+
+
+def test_a_tree_of_any_size_is_shown_in_few_lines_that_cover_it(node: Node) -> None:
+    cases = [[size, 0, size] for size in (*range(1, 70), 1_000, 10_000, 1_000_000)]
+    cases += [[10_000, 4096, 4112], [10_000, 9999, 10_000], [33, 32, 33]]
+    for (size, first, last), lines in zip(cases, node("outline", cases), strict=True):
+        assert [line[0] for line in lines] == [0, *[line[1] for line in lines[:-1]]]
+        assert lines[-1][1] == size
+        assert len(lines) <= 32
+        if size <= 32:
+            assert len(lines) == size
+        if last - first == 1:
+            assert [first, last] in lines
+
+
+def test_what_is_around_a_leaf_holds_it_and_is_small(node: Node) -> None:
+    cases = [[10_000, index] for index in (0, 1, 4095, 4096, 8191, 8192, 9998, 9999)] + [[1, 0]]
+    for (_, index), part in zip(cases, node("around", cases), strict=True):
+        assert part["first"] <= index < part["last"] <= part["first"] + 8
+
+
+def test_a_task_stands_in_the_column_after_all_that_it_waits_for(node: Node) -> None:
+    given = {"a": [], "b": ["a"], "c": ["a", "b"], "d": ["elsewhere"], "x": ["y"], "y": ["x"]}
+    (places,) = node("place", [given])
+    columns = {task: column for task, (column, _) in places}
+    assert columns["a"] < columns["b"] < columns["c"]
+    assert columns["d"] == 0
+    assert len({tuple(at) for _, at in places}) == len(given)  # a cycle, too, has its places
+
+
+def test_a_root_and_a_head_are_told_from_anything_else(node: Node) -> None:
+    leaf = "0a" * 32
+    texts = [leaf, f" {leaf.upper()} ", f"17:{leaf}", "", f"017:{leaf}", f"{leaf}0", "0x12", "17:"]
+    root, upper, head, nothing, *wrong = node("outside", texts)
+    assert root == upper == {"root": leaf, "head": None}
+    assert head == {"root": None, "head": {"seq": 17, "leaf": leaf}}
+    assert nothing == "null"
+    assert set(wrong) == {"undefined"}
+
+
+def test_every_code_of_the_format_has_its_words(node: Node) -> None:
+    """docs/formats.md §10 and §11."""
+    (codes,) = node("codes", [None])
+    table = FORMATS.split("## 10")[1].split("## 11")
+    found = re.findall(r"`([a-z-]+)`", table[0].split("A line says")[0].split("|---|---|")[1])
+    assert sorted(codes[0]) == sorted(found)
+    assert codes[1] == re.findall(r"^\| `([a-z-]+)`", table[1], re.MULTILINE)
+
+
+def test_a_finding_names_its_record(node: Node) -> None:
+    findings = [
+        {"code": "altered-payload", "seq": 7, "detail": "x"},
+        {"code": "missing-record", "seq": None, "detail": "the opening is not there"},
+        {"code": "malformed-bundle", "seq": None, "detail": "x"},
+        {"code": "new-in-a-later-version", "seq": 3, "detail": "something else"},
+    ]
+    assert node("finding", findings) == [
+        "Record 7 has content that was altered: it is not what was recorded",
+        "The evidence: the opening is not there",
+        "The evidence is not in the format of a bundle",
+        "Record 3: something else",
+    ]
+
+
+def test_what_is_invisible_is_written_out_and_nothing_is_cut_in_half(node: Node) -> None:
+    texts = [["a\u202eb", 300], ["a\nb\t c", 300], ["🐦" * 10, 5], ["\u200b" * 100, 12]]
+    assert node("plain", texts) == ["aU+202Eb", "a b  c", "🐦🐦…", "U+200B U+200…"]
+
+
+def test_a_time_is_told_once(node: Node) -> None:
+    noon, later, tomorrow = (
+        f"2026-03-{at}.000005Z" for at in ("01T12:00:00", "01T12:00:07", "02T09:00:00")
+    )
+    assert node("span", [[noon, noon], [noon, later], [noon, tomorrow]]) == [
+        "1 March 2026, 12:00:00 UTC",
+        "1 March 2026, 12:00:00 to 12:00:07 UTC",
+        "1 March 2026, 12:00:00 to 2 March 2026, 09:00:00 UTC",
+    ]
