@@ -138,8 +138,8 @@ class Trail:
 
         One that does not, or not plainly, is left to `feed`.
         """
-        known = self.sessions.get(session or "")
-        if known is None or known.root is not None or not self._is_judged(session):
+        known = self._going_on(session)
+        if known is None:
             return False
         count = known.peaks.count
         type_ = form.plain_thought(body, count, known.last_leaf, seq)
@@ -152,16 +152,19 @@ class Trail:
 
     def seal(self, seq: int, at: str, session: str | None, body: bytes) -> bool:
         """The same for a seal."""
-        known = self.sessions.get(session or "")
-        if known is None or known.root is not None or not self._is_judged(session):
-            return False
-        if not known.peaks.count:
+        known = self._going_on(session)
+        if known is None or not known.peaks.count:
             return False
         root = known.peaks.root()
         if body != form.seal(known.peaks.count, known.first_seq, known.last_seq, root):
             return False
         known.root, known.sealed = root, (at, seq)
         return True
+
+    def _going_on(self, session: str | None) -> Replayed | None:
+        """A session that is open, and judged."""
+        known = self.sessions.get(session or "")
+        return known if known and known.root is None and self._is_judged(session) else None
 
     def _is_judged(self, session: str | None) -> bool:
         return not (self.blind or session in self.lost or self._only not in (None, session))
