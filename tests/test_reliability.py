@@ -2,7 +2,7 @@
 
 import json
 
-from tests.torture.__main__ import FIGURES, PAGE
+from tests.torture.runner import FIGURES, PAGE
 from tests.torture.table import render
 from tests.torture.trials import TRIALS
 

@@ -69,3 +69,5 @@ class Trial:
     control: Callable[[Lab], str]  # what was caught, in words; raises ControlFailed
     run: Callable[[Lab], dict[str, object]]  # figures by name; raises Violation
     needs: Callable[[], str] = no_needs  # why it cannot run on this machine, or ""
+    minutes: int = 1  # that a full run takes, more or less
+    alone: bool = False  # it judges times, and would be misled by what runs beside it

@@ -108,6 +108,7 @@ TRIAL = Trial(
     unit="copies",
     quick=2,
     full=20,
+    minutes=4,
     control=control,
     run=run,
 )

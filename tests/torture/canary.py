@@ -197,6 +197,7 @@ TRIAL = Trial(
     unit="rounds",
     quick=2,
     full=60,
+    minutes=5,
     control=control,
     run=run,
 )

@@ -240,6 +240,7 @@ TRIAL = Trial(
     unit="different states",
     quick=800,
     full=50_000,
+    minutes=8,
     control=control,
     run=run,
 )

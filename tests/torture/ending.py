@@ -156,6 +156,8 @@ TRIAL = Trial(
     unit="rounds of each of 7 ways",
     quick=1,
     full=100,
+    minutes=4,
+    alone=True,
     control=control,
     run=run,
 )

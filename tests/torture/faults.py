@@ -175,6 +175,7 @@ TRIAL = Trial(
     unit="faults injected",
     quick=10,
     full=1_000,
+    minutes=25,
     control=control,
     run=run,
     needs=needs,

@@ -239,6 +239,8 @@ TRIAL = Trial(
     unit="live messages",
     quick=600,
     full=20_000,
+    minutes=3,
+    alone=True,
     control=control,
     run=run,
 )

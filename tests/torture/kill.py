@@ -149,6 +149,7 @@ TRIAL = Trial(
     unit="kills",
     quick=40,
     full=2_000,
+    minutes=10,
     control=control,
     run=run,
 )

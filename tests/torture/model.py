@@ -136,6 +136,7 @@ TRIAL = Trial(
     unit="runs",
     quick=60,
     full=5_000,
+    minutes=10,
     control=control,
     run=run,
 )

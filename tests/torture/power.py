@@ -173,6 +173,7 @@ TRIAL = Trial(
     unit="cuts",
     quick=15,
     full=500,
+    minutes=4,
     control=control,
     run=run,
     needs=needs,

@@ -116,6 +116,8 @@ TRIAL = Trial(
     unit="starts of 8",
     quick=3,
     full=100,
+    minutes=3,
+    alone=True,
     control=control,
     run=run,
 )

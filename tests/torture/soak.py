@@ -198,6 +198,7 @@ TRIAL = Trial(
     unit="seconds",
     quick=10,
     full=3_600,
+    minutes=60,
     control=control,
     run=run,
     needs=needs,

@@ -77,7 +77,7 @@ def passes(db: Connection, victim: Victim) -> bool:
         return False
 
 
-def _nothing(*_: object) -> Iterator[str]:
+def _nothing(*_: object, **__: object) -> Iterator[str]:
     yield from ()
 
 
@@ -146,6 +146,7 @@ TRIAL = Trial(
     unit="mutations",
     quick=400,
     full=20_000,
+    minutes=4,
     control=control,
     run=run,
 )

@@ -340,6 +340,7 @@ TRIAL = Trial(
     unit="mutated proofs",
     quick=2_000,
     full=100_000,
+    minutes=5,
     control=control,
     run=run,
     needs=needs,
