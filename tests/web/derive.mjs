@@ -59,6 +59,9 @@ const jobs = {
   plain: ([text, most]) => dom.plain(text, most),
   codes: () => [Object.keys(words.FINDINGS), Object.keys(words.NOT_CHECKED)],
   finding: (finding) => words.findingText(finding),
+  // [path, {root, head}] → what it covers
+  coverage: ([path, outside]) => model.coverage(derive(path), outside),
+  stretches: (ranges) => words.stretches(ranges),
   span: ([first, last]) => words.span(first, last),
 };
 

@@ -90,8 +90,11 @@ def test_an_entry_is_what_its_records_say(models: list[tuple[JSON, JSON]]) -> No
         thoughts = {seq for seq, header in headers.items() if header["kind"] == "thought"}
         assert types.count("refused") == len(refused)
         assert shown == {seq for seq in thoughts if seq in payloads or seq in _erased(payloads)}
-        changed = {headers[seq]["call"] for seq in payloads if headers[seq]["kind"] == "task"}
-        assert types.count("task") >= len(changed)
+        changes = [body for seq, body in payloads.items() if headers[seq]["kind"] == "task"]
+        created = [body for body in changes if body["version"] == 1]
+        moved = [body for body in changes if body["version"] > 1 and "status" in body["set"]]
+        assert types.count("creation") == len(created)
+        assert types.count("move") == len(moved)
 
 
 def _erased(payloads: dict[int, JSON]) -> set[int]:
@@ -156,6 +159,60 @@ def test_a_search_finds_what_payloads_and_headers_say(node: Node) -> None:
     )
     assert (len(better), len(refused), nothing) == (1, 1, [])
     assert len(agent) == 5
+
+
+def test_a_head_covers_what_is_linked_to_it_and_leaves_the_rest(node: Node) -> None:
+    """docs/formats.md §11: a header beyond a gap is linked to nothing."""
+    given, wanted = [], []
+    for path in GOOD:
+        seqs = [header["seq"] for header in builder.headers(json.loads(path.read_bytes()))]
+        for head in (seqs[0], seqs[len(seqs) // 2], seqs[-1]):
+            given.append([str(path), {"root": None, "head": {"seq": head}}])
+            wanted.append(_split(seqs, [head]))
+    assert [_both(found) for found in node("coverage", given)] == wanted
+
+
+def test_a_root_covers_its_thoughts_and_what_is_linked_before_them(node: Node) -> None:
+    given, wanted = [], []
+    for path in GOOD:
+        bundle = json.loads(path.read_bytes())
+        headers, payloads = builder.headers(bundle), bodies(bundle)
+        session = {header["seq"]: header["session"] for header in headers}
+        for seal in bundle["seals"]:
+            thoughts = [h["seq"] for h in headers if h["kind"] == "thought"]
+            sealed = [seq for seq in thoughts if session[seq] == session[seal]]
+            given.append([str(path), {"root": payloads[seal]["root"], "head": None}])
+            wanted.append(_split(list(session), sealed))
+    assert len(given) > 10
+    assert [_both(found) for found in node("coverage", given)] == wanted
+
+
+def _split(seqs: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
+    """From each of the ends down to the next gap; and the others."""
+    covered: set[int] = set()
+    for end in ends:
+        seq = end
+        while seq in seqs and seq not in covered:
+            covered.add(seq)
+            seq -= 1
+    return sorted(covered), [seq for seq in seqs if seq not in covered]
+
+
+def _both(found: JSON) -> tuple[list[int], list[int]]:
+    covered, left = (
+        [seq for first, last in found[name] for seq in range(first, last + 1)]
+        for name in ("covered", "left")
+    )
+    return covered, left
+
+
+def test_stretches_of_records_are_told_in_a_few_words(node: Node) -> None:
+    many = [[number, number + 1] for number in range(10, 70, 10)]
+    assert node("stretches", [[[7, 7]], [[1, 4], [9, 9]], many]) == [
+        "record 7",
+        "records 1 to 4 and 9",
+        "records 10 to 11, 20 to 21, 30 to 31, 40 to 41 and 2 other stretches",
+    ]
 
 
 def test_the_ways_to_the_root_are_those_of_the_format(node: Node) -> None:

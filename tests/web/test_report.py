@@ -1,5 +1,6 @@
 """A report in a browser: what it shows, that it checks itself, and that nothing can fool it."""
 
+import hashlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Page, expect
 
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
-from tests.support.traillab import in_memory
+from tests.support.traillab import TO_VERIFY, in_memory
 from tests.web import story as real
 from tests.web.browser import (
     Reader,
@@ -110,9 +111,84 @@ def test_a_root_or_head_from_elsewhere_is_compared(
     ada.open(path)
     assert "It fits: this is the root of the seal" in ada.compare(kept.root)
     assert ada.verdict == "good"
-    assert "The value that you brought fits." in ada.text("#trust")
     assert "It fits: record" in ada.compare(f" {kept.head.upper()}\n")
     assert ada.verdict == "good"
+
+
+def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    """The last thought stands before its exit and the three records of the sealing call."""
+    kept, path = told
+    last = int(kept.head.split(":")[0])
+    thought = last - 4
+    ada = reader()
+    ada.open(path)
+    anew = "the whole log was written anew"
+    assert anew in ada.text("#not-checked")
+    ada.compare(kept.root)
+    left = f"records {thought + 1} to {last}"
+    assert f"The root that you brought fits. It covers records 1 to {thought}" in ada.text("#trust")
+    assert f"It does not cover {left}" in ada.text("#trust")
+    assert anew not in ada.text("#not-checked")
+    assert f"Whether anything in {left} was written anew" in ada.text("#not-checked")
+    assert "cut off" not in ada.text("#not-checked")  # nothing can follow the seal
+    ada.compare(kept.head)
+    assert "It covers every record here." in ada.text("#trust")
+    assert "written anew" not in ada.text("#not-checked")
+    assert "The head that you brought covers the seal" in ada.text("#not-checked")
+    early = b64decode(evidence_in(path)["headers"][9])
+    ada.compare(f"10:{hashlib.sha256(bytes(1) + early).hexdigest()}")
+    assert f"It covers records 1 to 10. It does not cover records 11 to {last}" in (
+        ada.text("#trust")
+    )
+    assert "paste that at the top" in ada.text("#not-checked")  # the root: it does not cover that
+
+
+def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_path: Path) -> None:
+    lab = in_memory()
+    lab.start("S-1")
+    head = lab.head()
+    lab.think("S-1")
+    ada = reader()
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada.compare(f"{head.seq}:{head.leaf.hex()}")
+    assert f"whether what came after record {head.seq + 3} was cut off" in ada.text("#not-checked")
+
+
+def test_the_root_and_head_of_the_file_are_shown_and_copied(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    kept, path = told
+    ada = reader(permissions=["clipboard-read", "clipboard-write"])
+    ada.open(path)
+    assert ada.page.locator("#values code").all_inner_texts() == [kept.root, kept.head]
+    ada.page.get_by_role("button", name="copy the head").click()
+    expect(ada.page.locator("#values .copy").nth(1)).to_have_text("copied")
+    expect(ada.page.locator("#spoken")).to_have_text("the head: copied")
+    assert ada.page.evaluate("navigator.clipboard.readText()") == kept.head
+
+
+NO_CLIPBOARD = "Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });"
+NO_COPYING = "document.execCommand = () => false;"
+
+
+def test_without_a_clipboard_a_value_is_copied_as_a_selection_or_left_selected(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    kept, path = told
+    ada = reader()
+    ada.page.add_init_script(NO_CLIPBOARD)
+    ada.open(path)
+    ada.page.click("#values .copy")
+    expect(ada.page.locator("#values .copy").first).to_have_text("copied")
+    ada.page.focus("#outside-value")
+    ada.page.keyboard.press("Control+V")
+    expect(ada.page.locator("#outside-value")).to_have_value(kept.root)
+    ada.page.evaluate(NO_COPYING)
+    ada.page.click("#values .copy >> nth=1")
+    expect(ada.page.locator("#values .copy").nth(1)).to_have_text("selected")
+    assert ada.page.evaluate("getSelection().toString()") == kept.head
 
 
 def test_a_root_or_head_that_does_not_fit_is_said(
@@ -309,8 +385,8 @@ def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) ->
         "[...new Set([...document.querySelectorAll('.entry')].map((e) => e.dataset.type))].sort()"
     )
     everything = ada.page.evaluate(types)
-    assert {"thought", "task", "call", "refused", "other"} <= set(everything)
-    for group in ("thought", "task", "call", "other"):
+    assert {"thought", "creation", "move", "call", "refused", "other"} <= set(everything)
+    for group in ("thought", "move", "task", "call", "other"):
         ada.page.uncheck(f"#filters input[value={group}]")
     expect(ada.page.locator("#shown")).to_contain_text(re.compile(r"^[1-9] of "))
     assert ada.page.evaluate(types) == ["refused"]
@@ -332,14 +408,115 @@ def _settled(page: Page, words: str) -> None:
     expect(page.locator("#shown")).to_contain_text(re.compile(f"^{re.escape(words)}"))
 
 
-def test_behind_each_entry_are_its_records(page: Path, reader: NewReader) -> None:
+def test_behind_each_entry_are_its_records_with_their_hashes(page: Path, reader: NewReader) -> None:
+    """docs/formats.md §2, §4: leaf, link, commitment, and a thought's place in the tree."""
+    evidence = evidence_in(page)
+    headers = {json.loads(raw)["seq"]: raw for raw in map(b64decode, evidence["headers"])}
     ada = reader()
     ada.open(page)
-    ada.page.click(".entry[data-type=thought] summary")
-    shown = ada.text(".entry[data-type=thought] .raw")
-    records = json.loads("[" + shown.replace("}\n{", "},{") + "]")
-    assert [record["kind"] for record in records] == ["call.enter", "thought", "call.exit"]
-    assert records[1]["body"]["type"] == "plan"
+    entry = ada.page.locator(".entry[data-type=thought]").nth(1)
+    entry.locator("summary").click()
+    expect(entry.locator(".record")).to_have_count(3)
+    seq = int((entry.get_attribute("id") or "").removeprefix("entry-"))
+    kinds = ["call.enter", "thought", "call.exit"]
+    for number, kind, shown in zip(
+        range(seq - 1, seq + 2), kinds, entry.locator(".record").all(), strict=True
+    ):
+        header = json.loads(headers[number])
+        leaf = hashlib.sha256(b"\0" + headers[number]).hexdigest()
+        wanted = [kind, header["at"], header["call"], leaf, header["prev"], header["payload"]]
+        if kind == "call.exit":
+            wanted.insert(4, f"{number}:{leaf}")
+        assert shown.locator("dl code").all_inner_texts() == wanted
+        assert f"Record {number}:" in (shown.text_content() or "")
+        body = json.loads(b64decode(evidence["payloads"][str(number)]["body"]))
+        assert json.loads(shown.locator(".raw").text_content() or "") == body
+    ada.page.click("#clear")  # drawn again, it stays open
+    expect(entry.locator("details")).to_have_attribute("open", "")
+    assert "thought 2 of 7" in (entry.text_content() or "")
+    entry.get_by_role("button", name=f"show record {seq} in the seal").click()
+    assert "How the seal covers thought 2" in ada.text("#proof")
+
+
+def test_times_are_told_to_the_millisecond_and_records_by_number(
+    page: Path, reader: NewReader
+) -> None:
+    """Many entries fall into one second: their order is that of the numbers."""
+    headers = {one["seq"]: one for one in map(json.loads, _headers(page))}
+    ada = reader()
+    ada.open(page)
+    shown = ada.page.locator(".when").all_text_contents()
+    seqs = [int(text.split("record ")[1]) for text in shown]
+    assert seqs == sorted(seqs)
+    assert shown == [f"{headers[seq]['at'][11:23]}record {seq}" for seq in seqs]
+
+
+def _headers(page: Path) -> list[bytes]:
+    return [b64decode(header) for header in evidence_in(page)["headers"]]
+
+
+def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: NewReader) -> None:
+    """Counted from the payloads: three tasks were created, the rest changed their status."""
+    bodies = [json.loads(b64decode(x["body"])) for x in evidence_in(page)["payloads"].values()]
+    moves = [body for body in bodies if "status" in body.get("set", {}) and body["version"] > 1]
+    ada = reader()
+    ada.open(page)
+    assert f"7 thoughts, 3 new tasks, {len(moves)} moves of tasks and" in ada.text("#summary")
+    labels = ada.page.locator("#filters fieldset label").all_inner_texts()
+    assert [" ".join(label.split()) for label in labels][1:3] == [
+        f"Task moves {len(moves)}",
+        "New and edited tasks 3",
+    ]
+
+
+def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewReader) -> None:
+    ada = reader()
+    ada.open(page)
+    links = ada.page.locator("nav a").all()
+    assert len(links) == ada.page.locator("main section").count()
+    for link in links:
+        section = link.get_attribute("href")
+        assert ada.text(f"{section} > h2") == link.text_content()
+
+
+def test_the_summary_tells_what_was_decided_and_leads_to_it(page: Path, reader: NewReader) -> None:
+    ada = reader()
+    ada.open(page)
+    decided = ada.page.locator("#summary .line:has(dt:text-is('Decided'))")
+    assert decided.locator(".quote").count() == 2
+    assert "The rounding per line in invoice.total() is the cause." in decided.inner_text()
+    decided.get_by_role("button").first.click()
+    assert "rounding per line" in ada.page.evaluate("document.activeElement.textContent")
+
+
+def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_path: Path) -> None:
+    lab = in_memory()
+    first = lab.create("first").task_id
+    second = lab.create("second", first).task_id
+    third = lab.create("third", second).task_id
+    lab.start("S-1", task=third)
+    lab.think("S-1", task=first)
+    lab.move(first, *TO_VERIFY, "DONE")
+    ada = reader()
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    facts = ada.page.locator(".task-facts .soft").all_inner_texts()
+    assert facts == ["1 thought", "0 thoughts", f"0 thoughts · waits for {second}"]
+
+
+def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) -> None:
+    """A session in which nothing was done, and a task that no session names."""
+    lab = in_memory()
+    lab.start("S-1", intent="nothing came of it")
+    task = lab.create("alone").task_id
+    ada = reader()
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    assert "DoneNothing but a session that was opened." in ada.text("#summary")
+    assert ada.text("#task-count") == "No task belongs to this evidence."
+    assert not ada.page.is_visible("#task-rules")
+    assert "no tree to draw" in ada.page.inner_text("#seal")
+    ada.open(write_page(tmp_path / "report.html", task_bundle(lab, task)))
+    assert "Done1 new task. No call" in ada.text("#summary")
+    assert "Decided" not in ada.text("#summary")
 
 
 # Hostile texts.
@@ -389,6 +566,21 @@ def test_hostile_texts_are_shown_and_do_nothing(reader: NewReader, tmp_path: Pat
     assert not {"\x1b", "\u202e", "\u2069", "\u200b", "\x07"} & set(everything)
 
 
+def test_a_change_between_texts_read_from_the_right_points_to_the_new_one(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    lab = in_memory()
+    task = lab.create("\u05d0\u05d1\u05d2").task_id
+    lab.start("S-1", intent="\u05d0\u05d1\u05d2 " * 9, task=task)
+    lab.update(task, title="\u05d3\u05d4\u05d5")
+    ada = reader()
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    old, new = (ada.page.locator(f".change .{side}").bounding_box() for side in ("from", "to"))
+    assert old is not None
+    assert new is not None
+    assert old["x"] + old["width"] < new["x"]
+
+
 def test_an_injected_script_does_not_run(page: Path, reader: NewReader) -> None:
     """The policy names the hashes of what may run; this is not among them."""
     text = page.read_text("utf-8")
@@ -426,8 +618,8 @@ def test_axe_finds_nothing_to_complain_about(page: Path, reader: NewReader, sche
     """WCAG by axe-core: a good report with all of it open, and a bad one."""
     ada = reader(color_scheme=scheme, bypass_csp=True)  # axe is a script that the policy refuses
     ada.open(page)
-    ada.page.click("#not-checked-count")
     ada.page.click(".entry summary")
+    ada.page.wait_for_selector(".record")
     ada.page.click("#tree li:nth-child(3) button")
     ada.compare("12:abc")
     assert _violations(ada.page) == []
@@ -445,49 +637,77 @@ def _violations(page: Page) -> list[str]:
     return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
 
 
+class Keyboard:
+    """Tab, from the top of a page and never back to it; each stop must be seen."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.seen: list[str] = []
+
+    def to(self, selector: str, key: str | None = None) -> None:
+        """Tab until it is reached, then press the key there."""
+        for _ in range(60):
+            self.page.keyboard.press("Tab")
+            self.seen.append(self._active("textContent"))
+            assert self.seen.count(self.seen[0]) == 1, f"{selector} comes earlier: {self.seen}"
+            assert self.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == (
+                "solid"
+            )
+            if self.page.evaluate("(s) => document.activeElement.matches(s)", selector):
+                break
+        else:
+            raise AssertionError(f"no way to {selector}: {self.seen}")
+        if key is not None:
+            self.page.keyboard.press(key)
+
+    def _active(self, what: str) -> str:
+        return str(
+            self.page.evaluate(f"document.activeElement.id || document.activeElement.{what}")
+        )
+
+
 def test_everything_can_be_done_with_the_keyboard(page: Path, reader: NewReader) -> None:
-    """From the top with Tab alone: verdict, root, filter, search, tree, proof."""
+    """From the top with Tab alone, in the order of the page."""
     ada = reader()
-    ada.open(page)
-    focused = "document.activeElement.id || document.activeElement.textContent"
-    seen: list[str] = []
-
-    def tab_to(selector: str) -> None:
-        for _ in range(200):
-            ada.page.keyboard.press("Tab")
-            seen.append(ada.page.evaluate(focused))
-            if ada.page.evaluate("(s) => document.activeElement.matches(s)", selector):
-                return
-        raise AssertionError(f"no way to {selector}: {seen}")
-
-    tab_to(".skip")
+    tab = Keyboard(ada.open(page))
+    tab.to(".skip")
     assert ada.page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
-    tab_to("#theme")
-    ada.page.keyboard.press("Enter")
+    tab.to("#theme", "Enter")
     assert ada.page.get_attribute("html", "data-theme") == "light"
-    tab_to("#outside-value")
-    tab_to("#not-checked-count")
-    assert ada.page.is_visible("#not-checked li")
-    ada.page.keyboard.press("Enter")
-    assert not ada.page.is_visible("#not-checked li")
-    tab_to("#filters input[value=task]")
-    ada.page.keyboard.press("Space")
-    expect(ada.page.locator(".entry[data-type=task]")).to_have_count(0)
-    tab_to("#search")
+    tab.to("nav a[href='#story']")
+    tab.to("#to-checked")
+    tab.to("#outside-value")
+    tab.to("#values .copy")
+    tab.to("#filters input[value=move]", "Space")
+    expect(ada.page.locator(".entry[data-type=move]")).to_have_count(0)
+    tab.to("#search")
     ada.page.keyboard.type("credit notes")
     _settled(ada.page, "1 of ")
-    tab_to("#tree button")
-    outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert ada.page.evaluate(outline) == "solid"
-    tab_to("#tree button[data-first='4']")
-    ada.page.keyboard.press("Enter")
+    tab.to(".entry summary", "Enter")
+    ada.page.wait_for_selector(".record")
+    tab.to(".record .copy")
+    tab.to("#tree button[data-first='4']", "Enter")
     assert ada.page.get_attribute("#tree button[data-first='4']", "aria-pressed") == "true"
     assert ada.page.evaluate("document.activeElement.dataset.first") == "4"
+    tab.to("#proof button")
+    tab.to("#not-checked-count", "Enter")
+    assert not ada.page.is_visible("#not-checked li")
+    tab.to("#save")
+
+
+def test_a_chosen_thought_is_marked_in_the_tree_and_leads_to_the_timeline(
+    page: Path, reader: NewReader
+) -> None:
+    ada = reader()
+    ada.open(page)
+    ada.page.fill("#search", "no such word")
+    ada.page.click("#tree button[data-first='4']")
     assert "How the seal covers thought 5" in ada.text("#proof")
     assert ada.page.locator("#tree circle[data-mark=path]").count() == 4
     assert ada.page.locator("#tree circle[data-mark=sibling]").count() == 3
-    tab_to("#proof button")
-    ada.page.keyboard.press("Enter")
+    picture = "A tree that joins 7 thoughts to one root; the way from thought 5 is marked"
+    assert ada.page.get_by_role("img", name=picture).count() == 1
+    ada.page.click("#proof button")
     expect(ada.page.locator("#search")).to_have_value("")  # or it could not be shown
     assert "Sums are exact fractions" in ada.page.evaluate("document.activeElement.textContent")
 
@@ -506,14 +726,75 @@ def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
         "rgb(255, 255, 255)"
     )
     assert ada.text("#verdict-word") == "The evidence holds"
+    assert ada.page.is_visible("#values code")
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(page: Path, reader: NewReader) -> None:
-    ada = reader(viewport={"width": 360, "height": 740})
+def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    lab = in_memory()
+    tasks = [lab.create("first").task_id]
+    for _ in range(60):
+        tasks.append(lab.create("next", *tasks[-1:]).task_id)
+    lab.start("S-1", task=tasks[-1])
+    for number in range(110):
+        lab.think("S-1", f"{number} " * 1_000)
+    ada = reader(viewport={"width": 690, "height": 1000})
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada.page.click(".entry[data-type=thought] summary")
+    ada.page.wait_for_selector(".record")
+    ada.page.emulate_media(media="print")
+    ada.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert ada.page.locator(".entry[data-type=thought]").count() == 110
+    assert ada.page.locator(".task").count() == len(tasks)
+    assert ada.page.locator(".record").count() == 3
+    assert ada.page.is_visible(".record code")
+    assert not ada.page.locator(".entry details:not([open])").first.is_visible()
+    cut = ada.page.locator(".entry[data-type=thought]").first.locator(".on-paper")
+    assert cut.inner_text() == "Cut here: it has 2,000 characters."
+    assert cut.is_visible()
+    assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    ada.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert ada.page.locator(".entry").count() == 100
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_on_a_phone_nothing_is_wider_than_the_screen(
+    page: Path, reader: NewReader, width: int
+) -> None:
+    ada = reader(viewport={"width": width, "height": 740})
     ada.open(page)
+    ada.page.click(".entry summary")
+    ada.page.wait_for_selector(".record")
     ada.page.click("#tree li:nth-child(3) button")
-    assert ada.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert ada.page.evaluate("document.documentElement.scrollWidth") <= width
     assert ada.page.is_visible("#proof code")
+    boxes = [box.bounding_box() for box in ada.page.locator(".box rect").all()]
+    assert len(boxes) == 3  # one below the other
+    assert all(box is not None and box["x"] + box["width"] <= width for box in boxes)
+    assert len({box["y"] for box in boxes if box is not None}) == 3
+
+
+def test_the_tasks_are_drawn_anew_when_the_screen_is_turned(page: Path, reader: NewReader) -> None:
+    ada = reader(viewport={"width": 390, "height": 740})
+    ada.open(page)
+    picture = ada.page.get_by_role(
+        "img", name="T-0002 comes after T-0001; T-0003 comes after T-0002"
+    )
+    assert picture.evaluate("(node) => node.clientHeight > node.clientWidth")
+    ada.page.set_viewport_size({"width": 740, "height": 390})
+    expect(picture).to_have_attribute("height", "54")
+
+
+def test_nothing_on_the_page_moves(page: Path, reader: NewReader) -> None:
+    """For those who asked for reduced motion, and for all others."""
+    ada = reader()
+    ada.open(page)
+    moving = """[...document.querySelectorAll("*")].map((node) => getComputedStyle(node)).filter(
+      ({ animationName, transitionDuration, scrollBehavior }) =>
+        animationName !== "none" || transitionDuration !== "0s" || scrollBehavior !== "auto",
+    ).length"""
+    assert ada.page.evaluate(moving) == 0
 
 
 # Large ones.
@@ -543,8 +824,11 @@ def test_ten_thousand_records_can_be_used_within_two_seconds(
     taken the processors the clock says nothing, so it is only asked where they have not.
     """
     ada = reader()
+    workers: list[str] = []
+    ada.page.on("worker", lambda worker: workers.append(worker.url))
     usable, worked = _use(ada, large)
     assert worked < 1
+    assert len(workers) == 1  # which judges, so that the page need not wait
     if os.getloadavg()[0] < (os.cpu_count() or 1):
         assert usable < 2
     assert ada.page.locator(".entry").count() <= 100

@@ -22,6 +22,7 @@ MODULES = (
     "report/judge.mjs",
     "report/story.mjs",
     "report/tasks.mjs",
+    "report/record.mjs",
     "report/entry.mjs",
     "report/timeline.mjs",
     "report/tree.mjs",

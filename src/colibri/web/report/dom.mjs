@@ -24,6 +24,31 @@ function fill(node, attributes, children) {
 export const button = (text, onclick, attributes = {}) =>
   el("button", { type: "button", onclick, ...attributes }, text);
 
+const WHILE = 2_000; // ms for which a button says that it has copied
+
+/** A hash or the like, with a button that copies it; `name` tells those who cannot see it what it is. */
+export function copyable(text, name) {
+  const code = el("code", {}, text);
+  const copier = button("copy", async () => {
+    const done = await copy(text, code);
+    copier.textContent = done;
+    $("spoken").textContent = `${name}: ${done}`;
+    setTimeout(() => (copier.textContent = "copy"), WHILE);
+  }, { class: "copy", "aria-label": `copy ${name}` });
+  return el("span", { class: "copyable" }, code, " ", copier);
+}
+
+/** Into the clipboard; where a browser does not let us, it is at least selected. */
+async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return "copied";
+  } catch {
+    getSelection().selectAllChildren(node);
+    return document.execCommand("copy") ? "copied" : "selected";
+  }
+}
+
 // What moves the cursor, turns the direction of reading or is not seen at all; line breaks and tabs stay.
 // No pattern repeats without bound: long texts exhaust its stack.
 const HIDDEN = /([^\P{C}\n\t]{1,32}|[\u2028\u2029])/u;
@@ -60,12 +85,13 @@ export function passage(text, className, fold = FOLD) {
   const node = el("div", { class: className }, stored(text, "div"));
   const short = beginning(text, fold);
   if (short.length === text.length) return node;
-  const more = button(`Show all ${text.length.toLocaleString("en")} characters`, () => {
+  const all = `${text.length.toLocaleString("en")} characters`;
+  const more = button(`Show all ${all}`, () => {
     node.replaceChildren(stored(text, "div"));
     node.tabIndex = -1;
     node.focus();
   });
-  node.replaceChildren(stored(`${short}…`, "div"), more);
+  node.replaceChildren(stored(`${short}…`, "div"), more, el("p", { class: "on-paper" }, `Cut here: it has ${all}.`));
   return node;
 }
 

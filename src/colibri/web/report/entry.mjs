@@ -1,28 +1,36 @@
 // One entry of the timeline: a thought, a change of a task, a call, or what is not there.
 
 import { button, el, passage, plain, stored } from "./dom.mjs";
+import { drawRecord } from "./record.mjs";
 import { state } from "./story.mjs";
 import { callTitle, clock, count, findingText, list, refusalReason } from "./words.mjs";
 
 const MOST_RECORDS = 100;
-const RAW = { characters: 20_000, lines: 400 };
 
-/** The entry, with what is wrong with it; `prove(record)` is what shows a thought in its seal. */
+/** The entry, with what is wrong with it; `prove(record)` is a thought's place in its seal. */
 export function drawEntry(entry, findings, prove) {
-  const { type, seq, at } = entry;
+  const { type, seq } = entry;
   const [title, ...rest] = DRAWN[type](entry, prove);
-  const time = at === undefined || type === "hidden" ? null
-    : el("time", { datetime: at, title: at }, clock(at));
   const alarms = findings.map((finding) => el("p", { class: "alarm" }, `${findingText(finding)}.`));
   const attributes = { id: `entry-${seq}`, "data-type": type, "data-bad": findings.length > 0 };
   return el("li", { class: "entry", tabindex: "-1", ...attributes },
-    el("div", { class: "when" }, time),
-    el("div", { class: "what" }, title, ...alarms, ...rest, details(entry)));
+    el("div", { class: "when" }, ...when(entry)),
+    el("div", { class: "what" }, title, ...alarms, ...rest, details(entry, prove)));
+}
+
+/** Its time and its number; of what is not here, the numbers alone. */
+function when({ type, seq, at, first, last }) {
+  if (type !== "hidden" && type !== "gap") {
+    return [el("time", { datetime: at, title: at }, clock(at)), el("span", {}, `record ${seq}`)];
+  }
+  return [el("span", {}, first === last ? `record ${first}` : `records ${first}–${last}`)];
 }
 
 const DRAWN = {
   thought: drawThought,
-  task: drawTask,
+  creation: drawCreation,
+  move: drawChanges,
+  edit: drawChanges,
   call: drawCall,
   open: drawCall,
   refused: drawCall,
@@ -64,7 +72,7 @@ function drawThought(entry, prove) {
   return [
     headline(THOUGHTS[body?.type] ?? "Thought"),
     body === null ? missing(entry, record) : passage(body.content, "quote"),
-    facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button("in the seal", proof, label) : null),
+    facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button("in the seal", proof.show, label) : null),
   ];
 }
 
@@ -73,9 +81,7 @@ function drawThought(entry, prove) {
 const isEmpty = (value) => value === null || (Array.isArray(value) && value.length === 0);
 const inWords = (value) => (isEmpty(value) ? "nothing" : Array.isArray(value) ? value.join(", ") : value);
 
-function drawTask(entry) {
-  const [first] = entry.changes;
-  if (first.kind === "task" && first.body?.version === 1) return drawCreation(entry);
+function drawChanges(entry) {
   const drawn = entry.changes.flatMap((record) => drawChange(entry, record));
   return [...drawn, facts(named(entry.agent))];
 }
@@ -114,7 +120,9 @@ function drawChange(entry, record) {
   }
   for (const [name, [old, now]] of Object.entries(others)) {
     const title = name === "depends_on" ? "waits for" : name;
-    drawn.push(passage(`${title}: ${inWords(old)} → ${inWords(now)}`, "change"));
+    // Each in an element of its own: a text that is read from the right must not turn the arrow round.
+    drawn.push(el("div", { class: "change" },
+      `${title}: `, passage(inWords(old), "from"), " → ", passage(inWords(now), "to")));
   }
   return drawn;
 }
@@ -183,16 +191,16 @@ function drawGap({ first, last }) {
 }
 
 /** The records behind an entry, as they are in the log; made when they are asked for. */
-function details({ records, first, last, type }) {
+function details({ records, type }, prove) {
   if (type === "gap") return null;
-  const which = first === last ? `record ${first}` : `records ${first}–${last}`;
-  const node = el("details", {}, el("summary", {}, which));
-  node.addEventListener("toggle", () => {
+  const node = el("details", {}, el("summary", {}, count(records.length, "record")));
+  node.addEventListener("toggle", async () => {
     if (!node.open || node.childElementCount > 1) return;
+    const place = el("div", { class: "records" });
+    node.append(place);
     const shown = records.slice(0, MOST_RECORDS);
-    const texts = shown.map(({ header, ...record }) => JSON.stringify(record, null, 2));
-    if (records.length > shown.length) texts.push(`… ${records.length - shown.length} others`);
-    node.append(passage(texts.join("\n"), "raw", RAW));
+    place.append(...await Promise.all(shown.map((record) => drawRecord(record, prove(record)))));
+    if (records.length > shown.length) place.append(aside(`And ${records.length - shown.length} others.`));
   });
   return node;
 }

@@ -39,6 +39,7 @@ export function derive({ log, scope, head, records, proofs }) {
     head,
     scope: scopeOf(scope),
     recordCount: records.length,
+    runs: runsOf(records),
     entries: joinHidden(entries, tasks),
     tasks: [...tasks.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     sessions: sessionsOf(records, proofs, erasedBy),
@@ -57,7 +58,6 @@ function scopeOf(scope) {
 // The timeline: one entry for each call, with all that it wrote, at the record by which it took effect.
 
 const CALL = ["call.enter", "call.exit"];
-const TYPES = { thought: "thought", task: "task", "task.text": "task" };
 const OTHER = ["session.open", "session.seal"];
 
 function entriesOf(records, erasedBy) {
@@ -109,14 +109,21 @@ function entryOf(records, erasedBy) {
   return { ...entry, type: typeOf(entry) };
 }
 
-/** thought, task, call, refused, open, other (of a session), erasure, hidden or gap. */
+/** thought, creation, move, edit, call, refused, open, other (of a session), erasure, hidden or gap. */
 function typeOf({ records, changes, outcome, erasures }) {
   if (!records.some(isShown) && erasures.size === 0) return "hidden";
   const [change] = changes;
   if (change?.kind === "erasure") return "erasure";
-  if (change !== undefined) return OTHER.includes(change.kind) ? "other" : TYPES[change.kind];
+  if (OTHER.includes(change?.kind)) return "other";
+  if (change !== undefined) return change.kind === "thought" ? "thought" : typeOfChange(change);
   if (outcome === null) return "open";
   return outcome === "ok" ? "call" : "refused";
+}
+
+/** What was done to a task; where its status changes, the first record says so. */
+function typeOfChange({ kind, body }) {
+  if (kind === "task" && body?.version === 1) return "creation";
+  return kind === "task" && body !== null && "status" in body.set ? "move" : "edit";
 }
 
 /** Neighbours of which only headers are there become one entry, unless they name a task shown here. */
@@ -144,13 +151,20 @@ function replay(entries) {
   const tasks = new Map();
   for (const entry of entries) {
     for (const record of entry.changes) {
-      if (record.kind === "task" || record.kind === "task.text") change(tasks, record, entry);
+      const isChange = record.kind === "task" || record.kind === "task.text";
+      if (isChange && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
       if (record.kind === "thought" && tasks.has(record.task)) tasks.get(record.task).thoughts += 1;
     }
     if (entry.type === "refused") entry.met = met(tasks, entry);
   }
+  for (const task of tasks.values()) task.waits = isEnded(task) ? [] : openOf(tasks, task.depends_on);
   return tasks;
 }
+
+const isEnded = (task) => TERMINAL.includes(task?.status);
+
+/** Those that have not ended, as far as is known here. */
+const openOf = (tasks, ids) => ids.filter((id) => !isEnded(tasks.get(id)));
 
 function change(tasks, record, entry) {
   if (!tasks.has(record.task)) tasks.set(record.task, newTask(record));
@@ -180,7 +194,7 @@ function met(tasks, { task: id, arguments: given }) {
   const task = tasks.get(id);
   if (task === undefined) return { status: null, waiting: [] };
   const needed = Array.isArray(given?.depends_on) ? given.depends_on : task.depends_on;
-  const waiting = needed.filter((other) => tasks.has(other) && !TERMINAL.includes(tasks.get(other).status));
+  const waiting = openOf(tasks, needed.filter((other) => tasks.has(other)));
   return { status: task.status, attempt: task.attempt, waiting };
 }
 
@@ -204,6 +218,35 @@ function sessionsOf(records, proofs, erasedBy) {
     if (kind === "session.seal") session.seal ??= record;
   }
   return [...sessions.values()].filter((session) => session.shown);
+}
+
+// What a value from elsewhere covers. Each record names the hash of the one before it, so a value that
+// names one record covers all before it, back to the first that is not here.
+
+function runsOf(records) {
+  const runs = []; // [first, last] of records without a gap
+  for (const { seq } of records) {
+    if (runs.at(-1)?.[1] === seq - 1) runs.at(-1)[1] = seq;
+    else runs.push([seq, seq]);
+  }
+  return runs;
+}
+
+/** The stretches of records that a root or head covers, and those that it leaves. */
+export function coverage({ runs, sessions }, { root, head }) {
+  const named = head === null ? thoughtsUnder(root, sessions) : [head.seq];
+  const [covered, left] = [[], []];
+  for (const [first, last] of runs) {
+    const end = named.findLast((seq) => first <= seq && seq <= last) ?? first - 1;
+    if (end >= first) covered.push([first, end]);
+    if (end < last) left.push([end + 1, last]);
+  }
+  return { covered, left };
+}
+
+function thoughtsUnder(root, sessions) {
+  const sealed = sessions.filter(({ seal }) => seal?.body?.root === root);
+  return sealed.flatMap(({ thoughts }) => thoughts.map(({ record }) => record.seq)).sort((a, b) => a - b);
 }
 
 /** All that can be searched for in an entry, in lower case. */

@@ -3,7 +3,7 @@
 
 import { $, el } from "./dom.mjs";
 import { judge, serve } from "./judge.mjs";
-import { derive, readBundle } from "./model.mjs";
+import { coverage, derive, readBundle } from "./model.mjs";
 import { showStory } from "./story.mjs";
 import { showTasks } from "./tasks.mjs";
 import { Timeline } from "./timeline.mjs";
@@ -34,7 +34,9 @@ class Report {
       const verdict = await judge(this.bytes, outside ?? {});
       if (mine !== this.turn) return;
       if (verdict.bundle === null) this.hide("It cannot be read.");
-      showVerdict(verdict, outside, (seq) => this.timeline.reveal(seq));
+      const fits = outside !== null && verdict.verdict === "good";
+      const covers = fits ? { ...outside, ...coverage(this.model, outside) } : null;
+      showVerdict(verdict, covers, (seq) => this.timeline.reveal(seq));
       this.timeline.mark(verdict.findings);
       if (outside !== null) showAnswer(verdict, outside);
     } catch (problem) {
@@ -47,7 +49,7 @@ class Report {
   show() {
     try {
       const model = derive(readBundle(this.text));
-      showStory(model);
+      showStory(model, (seq) => this.timeline.reveal(seq));
       const prove = this.showSeals(model);
       this.timeline = new Timeline(model, prove);
       showTasks(model.tasks, (id) => this.timeline.chooseTask(id));
@@ -59,7 +61,7 @@ class Report {
 
   hide(why) {
     this.timeline = NOTHING;
-    for (const id of SECTIONS) $(id).hidden = true;
+    for (const id of [...SECTIONS, "values-part"]) $(id).hidden = true;
     $("title").textContent = "A report that cannot be shown";
     $("scope").textContent = why;
   }
@@ -82,10 +84,15 @@ class Report {
         $("unsealed").hidden = false;
       });
     };
-    return ({ session, seq }) => trees.has(session) && (() => {
-      $("by-session").value = session;
-      this.showSeal(seq);
-    });
+    return ({ session, seq }) => {
+      const tree = trees.get(session);
+      if (!tree?.places.has(seq)) return null;
+      const show = () => {
+        $("by-session").value = session;
+        this.showSeal(seq);
+      };
+      return { number: tree.places.get(seq) + 1, size: tree.size, show };
+    };
   }
 
   /** The bundle as a file, for a verifier of the reader's own. */

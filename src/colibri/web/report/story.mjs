@@ -1,12 +1,13 @@
 // What was asked, by whom, when, and what came of it: a few lines for somebody in a hurry.
 
-import { $, cut, el, passage, plain, stored } from "./dom.mjs";
+import { $, button, copyable, cut, el, passage, plain, stored } from "./dom.mjs";
 import { count, list, shortHash, span } from "./words.mjs";
 
 const MOST = 12; // of what may be many
+const FEW = 5;
 
-/** Fill the top of the page and its summary. */
-export function showStory(model) {
+/** Fill the top of the page and its summary; `reveal(seq)` leads to a record in the timeline. */
+export function showStory(model, reveal) {
   const title = titleOf(model);
   document.title = `${plain(title, 80)} – Colibri report`;
   $("title").replaceChildren(stored(cut(title, 160)));
@@ -16,8 +17,20 @@ export function showStory(model) {
     row("By", [by(model)]),
     row("When", [when(model)]),
     row("Done", [doings(model)]),
+    ...decisions(model, reveal),
     row("Outcome", outcome(model)),
   );
+  $("values").replaceChildren(...values(model));
+  $("values-part").hidden = false;
+}
+
+/** The head and the roots that this file holds, to be compared with those from elsewhere. */
+function values({ head, sessions }) {
+  const sealed = sessions.filter(({ seal }) => seal?.body);
+  const name = ({ id }) => (sealed.length === 1 ? "Root" : `Root of ${plain(id, 64)}`);
+  const roots = sealed.slice(0, MOST).map((session) => [name(session), session.seal.body.root]);
+  return [...roots, ["Head", `${head.seq}:${head.leaf}`]].map(([title, value]) =>
+    el("div", {}, el("dt", {}, title), el("dd", {}, copyable(plain(value), `the ${title.toLowerCase()}`))));
 }
 
 /** A task's state, as it is marked everywhere on the page. */
@@ -67,7 +80,7 @@ function by(model) {
   const assignee = ownTask(model)?.assignee ?? null;
   const names = agents.slice(0, MOST).flatMap((agent, at) => [at > 0 ? ", " : "", stored(agent)]);
   const self = agents.length > 1 ? "Agents that called themselves " : "An agent that called itself ";
-  const said = names.length > 0 ? [self, ...names] : ["An agent that gave no name, or several"];
+  const said = names.length > 0 ? [self, ...names] : ["One agent or several; none gave a name"];
   if (agents.length > MOST) said.push(` and ${count(agents.length - MOST, "other")}`);
   if (assignee !== null) said.push("; the task was assigned to ", stored(assignee));
   return sentence(...said, ".");
@@ -85,25 +98,37 @@ function when({ entries }) {
 function doings({ entries, sessions }) {
   const number = (wanted) => entries.filter(({ type }) => type === wanted).length;
   const thoughts = sessions.reduce((sum, session) => sum + session.thoughts.length, 0);
-  const parts = [count(thoughts, "thought"), count(number("task"), "change of tasks", "changes of tasks")];
+  const [created, moves, edits] = ["creation", "move", "edit"].map(number);
   const [looks, open, refused] = ["call", "open", "refused"].map(number);
-  if (looks > 0) parts.push(count(looks, "call that only looked", "calls that only looked"));
-  if (open > 0) parts.push(count(open, "call that never ended", "calls that never ended"));
+  const parts = [
+    [thoughts, "thought"],
+    [created, "new task"],
+    [moves, "move of a task", "moves of tasks"],
+    [edits, "edit of a task", "edits of tasks"],
+    [looks, "call that only looked", "calls that only looked"],
+    [open, "call that never ended", "calls that never ended"],
+  ].filter(([some]) => some > 0).map((part) => count(...part));
   const end = refused === 0
     ? "No call that is shown here was refused."
     : `${count(refused, "call was", "calls were")} refused.`;
-  return sentence(`${list(parts)}. ${end}`);
+  return sentence(`${list(parts) || "Nothing but a session that was opened"}. ${end}`);
+}
+
+/** Why it did what it did, in its own words; all its thoughts are in the timeline. */
+function decisions({ entries }, reveal) {
+  const made = entries.flatMap(({ type, changes: [record] }) =>
+    (type === "thought" && record.body?.type === "decision" ? [record] : []));
+  if (made.length === 0) return [];
+  const said = made.slice(0, FEW).map(({ seq, body }) => el("p", { class: "quote" },
+    stored(cut(body.content, 300)), " ", button(`R-${seq}`, () => reveal(seq), { class: "link" })));
+  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "other decision")}, in the timeline.`));
+  return [row("Decided", said)];
 }
 
 function outcome({ tasks, sessions }) {
-  const known = tasks.filter(({ status }) => status !== null);
-  const said = known.slice(0, MOST).map(taskOutcome);
+  const said = tasks.slice(0, MOST).map(taskOutcome);
   if (tasks.length === 0) said.push(sentence("No task belongs to this."));
-  if (known.length > MOST) said.push(sentence(`And ${count(known.length - MOST, "other task")}, below.`));
-  if (known.length < tasks.length) {
-    const others = count(tasks.length - known.length, "other task is", "other tasks are");
-    said.push(sentence(`${others} named whose records are not in this file.`));
-  }
+  if (tasks.length > MOST) said.push(sentence(`And ${count(tasks.length - MOST, "other task")}, below.`));
   return [...said, ...sessions.slice(0, MOST).map(sessionOutcome)];
 }
 

@@ -13,18 +13,19 @@ const MOST_TASKS = 1_000; // to choose from
 
 // type of entry → the box that shows or hides it
 const GROUPS = {
-  thought: "thought", task: "task", call: "call", open: "call", refused: "refused",
+  thought: "thought", move: "move", creation: "task", edit: "task", call: "call", open: "call", refused: "refused",
   other: "other", erasure: "other", hidden: "other", gap: "other",
 };
 
 /** The entries on the page: which are found, and from where to where they are drawn. */
 export class Timeline {
-  /** `prove(record)` is what shows a thought in its seal, if there is one. */
+  /** `prove(record)` is a thought's place in its seal, if there is one. */
   constructor({ entries, tasks }, prove) {
     this.entries = entries;
     this.prove = prove;
     this.texts = new Map(); // entry → what is searched, made when it is first needed
     this.findings = new Map(); // entry → what is wrong with it
+    this.nodes = new Map(); // entry → how it was drawn: what a reader has opened stays open
     this.boxes = [...document.querySelectorAll("#filters input[type=checkbox]")];
     this.label(tasks);
     this.listen();
@@ -35,6 +36,7 @@ export class Timeline {
     for (const box of this.boxes) {
       const number = this.entries.filter(({ type }) => GROUPS[type] === box.value).length;
       box.closest("label").querySelector("[data-count]").textContent = number.toLocaleString("en");
+      box.closest("label").hidden = number === 0;
     }
     const options = tasks.slice(0, MOST_TASKS).map(({ id, title }) =>
       el("option", { value: id }, `${id} ${plain(title ?? "", 40)}`));
@@ -50,7 +52,11 @@ export class Timeline {
     };
     $("earlier").onclick = () => this.move(this.from - PORTION, this.to, this.found[this.from]);
     $("later").onclick = () => this.move(this.from, this.to + PORTION, this.found[this.to]);
-    globalThis.addEventListener("beforeprint", () => this.move(0, MOST_PRINTED));
+    globalThis.addEventListener("beforeprint", () => {
+      const { from, to } = this;
+      this.move(0, MOST_PRINTED);
+      globalThis.addEventListener("afterprint", () => this.move(from, to), { once: true });
+    });
   }
 
   clear() {
@@ -92,13 +98,20 @@ export class Timeline {
         date = day(entry.at);
         nodes.push(el("li", { class: "day" }, date));
       }
-      nodes.push(drawEntry(entry, this.findings.get(entry) ?? [], this.prove));
+      nodes.push(this.node(entry));
     }
     $("entries").replaceChildren(...nodes);
     $("earlier").hidden = this.from === 0;
     $("later").hidden = this.to >= this.found.length;
     $("later").textContent = `Show ${Math.max(0, Math.min(PORTION, this.found.length - this.to))} more`;
     $("shown").textContent = this.shownText();
+  }
+
+  node(entry) {
+    if (!this.nodes.has(entry)) {
+      this.nodes.set(entry, drawEntry(entry, this.findings.get(entry) ?? [], this.prove));
+    }
+    return this.nodes.get(entry);
   }
 
   shownText() {
@@ -140,11 +153,13 @@ export class Timeline {
 
   /** Show beside their entries what a verifier found. */
   mark(findings) {
+    for (const entry of this.findings.keys()) this.nodes.delete(entry);
     this.findings = new Map();
     for (const finding of findings) {
       const entry = finding.seq === null ? undefined : this.entryOf(finding.seq);
       if (entry === undefined) continue;
       this.findings.set(entry, [...(this.findings.get(entry) ?? []), finding]);
+      this.nodes.delete(entry);
     }
     this.draw();
   }

@@ -100,6 +100,7 @@ export class Tree {
     this.size = seal.body.count;
     this.proven = thoughts;
     this.thoughts = new Map(thoughts.map((thought) => [thought.index, thought.record]));
+    this.places = new Map(thoughts.map((thought) => [thought.record.seq, thought.index]));
     this.reveal = reveal;
     this.focus = this.whole;
     this.chosen = null;
@@ -121,7 +122,7 @@ export class Tree {
   }
 
   choose(seq) {
-    const [index] = [...this.thoughts].find(([, record]) => record.seq === seq);
+    const index = this.places.get(seq);
     if (this.size > WHOLE) this.focus = around(this.size, index);
     this.mark(index);
   }
@@ -151,10 +152,16 @@ export class Tree {
     if (this.chosen !== null) marks.set(key(leaf(this.chosen)), "path");
     const lines = nodesOf(tree).filter(({ children }) => children.length === 0);
     $("tree").replaceChildren(
-      picture(tree, lines, marks),
-      el("ol", { class: "tree-lines" }, ...lines.map((node) => this.line(node, marks.get(key(node)) ?? ""))),
+      picture(tree, lines, marks, this.label()),
+      el("ol", { class: "tree-lines", "aria-label": "The tree’s ends, from first to last" },
+        ...lines.map((node) => this.line(node, marks.get(key(node)) ?? ""))),
     );
     $("tree-whole").hidden = key(this.focus) === key(this.whole);
+  }
+
+  label() {
+    const tree = `A tree that joins ${count(this.size, "thought")} to one root`;
+    return this.chosen === null ? tree : `${tree}; the way from ${number("thought", this.chosen)} is marked`;
   }
 
   line(node, mark) {
@@ -212,10 +219,11 @@ function thoughtText({ seq, body }) {
 }
 
 /** The branches, beside the lines that they lead to. */
-function picture(tree, lines, marks) {
+function picture(tree, lines, marks, label) {
   const nodes = nodesOf(tree);
   const deepest = Math.max(1, ...nodes.map(({ depth }) => depth));
-  const step = Math.min(36, (ROOM - 24) / deepest);
+  const most = matchMedia("(max-width: 40rem)").matches ? 18 : 36; // on a phone the words need the room
+  const step = Math.min(most, (ROOM - 24) / deepest);
   const [width, height] = [Math.round(deepest * step + 24), lines.length * LINE];
   lines.forEach((node, at) => (node.y = at * LINE + LINE / 2));
   for (const node of nodes.toReversed()) { // children come after their parent
@@ -229,7 +237,7 @@ function picture(tree, lines, marks) {
   const isPath = (attributes) => attributes["data-mark"] === "path"; // is drawn last, on top
   const ways = [...leads, ...branches].sort((a, b) => isPath(a) - isPath(b));
   const frame = { width, height, viewBox: `0 0 ${width} ${height}`, class: "tree-picture" };
-  return svg("svg", { ...frame, "aria-hidden": true },
+  return svg("svg", { ...frame, role: "img", "aria-label": label },
     ...ways.map((attributes) => svg("path", attributes)),
     ...nodes.map((node) => dot(node, mark(node))));
 }

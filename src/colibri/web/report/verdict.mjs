@@ -2,7 +2,9 @@
 // was not; and the value that a reader brings along.
 
 import { $, button, el, plain } from "./dom.mjs";
-import { count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, VERDICTS } from "./words.mjs";
+import {
+  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, stretches, VERDICTS,
+} from "./words.mjs";
 
 const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
 const MOST = 100;
@@ -13,11 +15,11 @@ const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "trun
 const isOnlyTheValue = ({ verdict, findings }) =>
   verdict === "bad" && findings.every(({ code }) => OUTSIDE_CODES.includes(code));
 
-/** Show it; `reveal(seq)` leads to a record in the timeline. */
-export function showVerdict(verdict, outside, reveal) {
+/** Show it; `brought` is a value that fits and what it covers, or null; `reveal(seq)` leads to a record. */
+export function showVerdict(verdict, brought, reveal) {
   document.body.dataset.verdict = CLASSES[verdict.verdict];
   $("verdict-word").textContent = isOnlyTheValue(verdict) ? MISMATCH : VERDICTS[verdict.verdict];
-  $("trust").replaceChildren(...trust(verdict, outside));
+  $("trust").replaceChildren(...trust(verdict, brought));
   const found = verdict.findings.map((finding) => foundItem(finding, reveal));
   if (verdict.finding_count > found.length) {
     found.push(el("li", {}, `${count(verdict.finding_count, "finding")} in all`));
@@ -25,7 +27,7 @@ export function showVerdict(verdict, outside, reveal) {
   $("findings").replaceChildren(...found);
   $("findings").hidden = found.length === 0;
   $("lines").replaceChildren(...lines(verdict, reveal));
-  showNotChecked(verdict);
+  showNotChecked(verdict, brought);
   showAlarm(verdict);
 }
 
@@ -36,7 +38,7 @@ export function showProblem(problem) {
   const why = globalThis.crypto?.subtle
     ? `The check itself failed: ${plain(String(problem), 300)}.`
     : "This browser does not offer its cryptography to pages opened in this way.";
-  $("trust").textContent = `${why} Save the evidence below and check it with colibri_verify.py.`;
+  $("trust").textContent = `${why} Save the evidence below, and check it with colibri_verify.py.`;
 }
 
 function showAlarm({ verdict, findings }) {
@@ -57,17 +59,21 @@ function foundItem(finding, reveal) {
 
 // How far to trust it, in a few sentences.
 
-const COVERS = {
-  root:
-    "A root covers the thoughts of the session and every record before the last of them. What came later, such " +
-    "as the last moves of tasks and the seal itself, only a head covers.",
-  head: "A head covers its record and every one before it.",
-};
 const GIVER =
-  "What is covered is what was recorded when its giver had the value, if it did not come to you with this file: " +
-  "copied from this page it proves nothing.";
+  "What it covers is what had been recorded when its giver had the value, if that did not come to you with this " +
+  "file: copied from this page it proves nothing.";
 
-function trust(verdict, outside) {
+/** What the value that fits says of the records here, and what it leaves. */
+function covers({ root, covered, left }) {
+  const name = root === null ? "head" : "root";
+  const begin = `The ${name} that you brought fits.`;
+  if (left.length === 0) return `${begin} It covers every record here.`;
+  const thoughts = root === null ? "" : ", the sealed thoughts that are here among them";
+  return `${begin} It covers ${stretches(covered)}${thoughts}. It does not cover ${stretches(left)}: for these ` +
+    "this file alone speaks.";
+}
+
+function trust(verdict, brought) {
   const says = (...sentences) => sentences.map((text) => el("p", {}, text));
   if (isOnlyTheValue(verdict)) {
     return says(
@@ -91,9 +97,7 @@ function trust(verdict, outside) {
     return says("This evidence could not be judged, so nothing below is proven.");
   }
   const truth = "None of this proves that what the agent wrote is true.";
-  if (outside !== null) {
-    return says(`The value that you brought fits. ${COVERS[outside.root === null ? "head" : "root"]}`, GIVER, truth);
-  }
+  if (brought !== null) return says(covers(brought), GIVER, truth);
   const hasGaps = verdict.not_checked.some(({ code }) => code === "gaps");
   const fits = hasGaps
     ? "Each record below is as it was hashed, and those that stand side by side fit together; between some " +
@@ -154,17 +158,35 @@ function recordButtons(seqs, reveal) {
   return seqs.length > MOST ? [...made, `and ${count(seqs.length - MOST, "other")}`] : made;
 }
 
-function showNotChecked({ not_checked: notes }) {
-  const items = notes.map(({ code, detail }) => {
+function showNotChecked(verdict, brought) {
+  const items = verdict.not_checked.map(({ code, detail }) => {
     const facts = /[0-9].*/.exec(detail); // how many there are, or where
     const more = facts === null ? null : el("span", { class: "soft" }, ` (${plain(facts[0])})`);
-    return el("li", {}, NOT_CHECKED[code] ?? plain(detail), more);
+    const left = brought === null ? undefined : LEFT[code]?.(brought, verdict);
+    return el("li", {}, left ?? NOT_CHECKED[code] ?? plain(detail), more);
   });
   const page = "Whether this page is genuine: a forged one could claim anything. Who must be sure saves the " +
     "evidence and checks it with a verifier of their own.";
   $("not-checked").replaceChildren(...items, el("li", {}, page));
-  $("not-checked-count").textContent = `Not checked: ${count(items.length + 1, "thing")}`;
+  const number = items.length + 1;
+  $("not-checked-count").textContent = `Not checked: ${count(number, "thing")}`;
+  $("to-checked").textContent = `What was checked, and ${count(number, "thing that was", "things that were")} not`;
 }
+
+// What a value that fits leaves open.
+const LEFT = {
+  "outside-head": ({ root, left }, { lines: { sealed }, bundle: { kind, head } }) => {
+    const name = root === null ? "head" : "root";
+    const anew = `Whether anything in ${stretches(left)} was written anew: the ${name} that you brought does not ` +
+      `cover it. A head of record ${head.seq} would cover the last of these.`;
+    const isWhole = kind === "session" && sealed === "yes"; // nothing can come after a seal
+    return isWhole ? anew : `${anew} And whether what came after record ${head.seq} was cut off.`;
+  },
+  "outside-root": ({ covered }, { seals }) =>
+    (seals.every(({ seq }) => covered.some(([first, last]) => first <= seq && seq <= last))
+      ? "Whether the seal’s root was published, too. The head that you brought covers the seal, and so its root."
+      : undefined),
+};
 
 // What the reader brings along.
 

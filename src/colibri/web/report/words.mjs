@@ -108,9 +108,10 @@ export const NOT_CHECKED = {
   arguments: "Whether a call’s arguments and its answer, of which only a hash is kept, fit what it recorded.",
   "outside-head":
     "Whether the whole log was written anew, or cut off at its end. That takes a head or a root that " +
-    "you have from elsewhere: paste it above.",
-  "outside-root": "Whether the seal’s root is the one that was published: paste that above.",
-  gaps: "What stands between the records that are here.",
+    "you have from elsewhere: paste it at the top of this page.",
+  "outside-root": "Whether the seal’s root is the one that was published: paste that at the top of this page.",
+  gaps:
+    "What stands between the records that are here, and whether those on both sides of a gap are of the same log.",
   undisclosed: "Other work in the same log, of which only the headers are here.",
   erased: "Contents that were erased and can no longer be read.",
   evidence: "Whether the thoughts that allowed a task to be done exist: they are not part of this evidence.",
@@ -187,6 +188,16 @@ export function list(words) {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
+/** [[1, 4], [9, 9]] → "records 1 to 4 and 9" */
+export function stretches(ranges) {
+  const texts = ranges.slice(0, FEW).map(([first, last]) => (first === last ? `${first}` : `${first} to ${last}`));
+  if (ranges.length > FEW) texts.push(count(ranges.length - FEW, "other stretch", "other stretches"));
+  const isOne = ranges.length === 1 && ranges[0][0] === ranges[0][1];
+  return `${isOne ? "record" : "records"} ${list(texts)}`;
+}
+
+const FEW = 4;
+
 /** 2026-03-01T09:30:00.000005Z → 1 March 2026 */
 export function day(at) {
   const [year, month, date] = at.slice(0, 10).split("-");
@@ -198,13 +209,16 @@ const MONTHS = [
   "July", "August", "September", "October", "November", "December",
 ];
 
-export const clock = (at) => at.slice(11, 19);
+/** 09:30:00.000, to the millisecond: what one agent does in a second has an order, too. */
+export const clock = (at) => at.slice(11, 23);
+
+const second = (at) => at.slice(11, 19);
 
 /** From one moment to another, the day said once if it is the same. */
 export function span(first, last) {
-  const begin = `${day(first)}, ${clock(first)}`;
+  const begin = `${day(first)}, ${second(first)}`;
   if (first.slice(0, 19) === last.slice(0, 19)) return `${begin} UTC`;
-  const end = day(first) === day(last) ? clock(last) : `${day(last)}, ${clock(last)}`;
+  const end = day(first) === day(last) ? second(last) : `${day(last)}, ${second(last)}`;
   return `${begin} to ${end} UTC`;
 }
 
