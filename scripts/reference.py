@@ -63,19 +63,21 @@ edit it.
 {}```
 
 What was asked for goes to stdout, words about it to stderr: `colibri: error: …`, perhaps with
-`colibri: hint: …`. On a terminal there are colours (`NO_COLOR` turns them off) and local times, and
-long lines are wrapped; in a pipe nothing is coloured, cut off or wrapped, and times are UTC as the
-records have them. Control characters, text direction overrides and other invisible characters of
-stored text are shown as escapes such as `\\x1b`. `--json` prints ASCII.
+`colibri: hint: …`; commands in hints are written so that you can copy them. On a terminal there are
+colours (`NO_COLOR` turns them off) and local times, and long lines are wrapped; in a pipe nothing
+is coloured, cut off or wrapped, and times are UTC as the records have them. Control characters,
+text direction overrides and other invisible characters of stored text are shown as escapes such as
+`\\x1b`. `--json` prints ASCII.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the answer is bad, refused, or there is no such thing |
+| 1 | the answer is bad, there is no such thing, or it is refused, as over a file that exists |
 | 2 | the command line is wrong; of `verify` also: it cannot tell |
 | 73 | configuration |
 | 75 | something that is needed cannot be had: no ledger, a full disk, no permission |
 | 130 | interrupted |
+| 141 | whoever read the output has gone away, as in `colibri log \| head -1` |
 
 All commands look at the project directory: `--project DIR`, else `CLAUDE_PROJECT_DIR`, else the
 working directory. They read the same `COLIBRI_…` variables as the server.

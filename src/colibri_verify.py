@@ -1070,11 +1070,13 @@ def as_text(verdict: Verdict) -> str:
     if verdict.bundle:
         log, kind, session, task, records, first, head = verdict.bundle.values()
         what = " ".join(filter(None, (kind, session, task)))
-        rows += [("log", log), ("bundle", f"{what}: {records} records, {first} to {head['seq']}")]
+        many = counted(records, "record")
+        rows += [("log", log), ("bundle", f"{what}: {many}, {first} to {head['seq']}")]
         rows += [("head", f"{head['seq']}:{head['leaf']}")]
     rows += [(LINES[line], state) for line, state in verdict.lines.items()]
     for seal in verdict.seals[:MAX_SHOWN]:
-        rows += [("seal", "record {seq}: {session}, {count} thoughts, root {root}".format(**seal))]
+        many = counted(seal["count"], "thought")
+        rows += [("seal", "record {seq}: {session}, {many}, root {root}".format(**seal, many=many))]
     calls = verdict.open_calls
     opened = calls and [f"{call['seq']} ({call['tool'] or 'erased'})" for call in calls]
     rows += [("erased", listed(verdict.erased)), ("open calls", listed(opened))]
@@ -1084,6 +1086,10 @@ def as_text(verdict: Verdict) -> str:
         rows += [("found", f"{found['code']}{where}: {found['detail']}")]
     rows += [("verdict", f"{verdict.verdict.upper()}, findings: {verdict.finding_count}")]
     return "".join(f"{title:<12} {fact}\n" for title, fact in rows)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(items: list[Any] | None) -> str:

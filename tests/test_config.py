@@ -174,6 +174,13 @@ def test_a_project_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "missing").exists()
 
 
+def test_a_file_is_not_taken_for_a_project(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert problems({}, str(tmp_path / "notes.txt")) == (
+        f"the project directory {tmp_path / 'notes.txt'} is a file: name the directory it is in",
+    )
+
+
 def test_a_working_directory_that_is_gone_is_a_problem_of_the_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

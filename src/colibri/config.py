@@ -131,7 +131,9 @@ def _project(named: str, problems: list[str]) -> str:
     except OSError:
         problems.append("the working directory no longer exists: start from another, or name one")
         return ""
-    if not os.path.isdir(root):
+    if os.path.exists(root) and not os.path.isdir(root):
+        problems.append(f"the project directory {root} is a file: name the directory it is in")
+    elif not os.path.isdir(root):
         problems.append(f"the project directory {root} does not exist: create it or name another")
     return root
 

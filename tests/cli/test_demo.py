@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -14,13 +15,13 @@ import pytest
 
 from colibri import cli
 from colibri.cli import demo
-from colibri.cli.story import LIE, STORY, TRUTH
+from colibri.cli.story import INTENT, LIE, STORY, TRUTH
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
 from tests.support.client import PATIENCE, TESTS, environment
 from tests.support.evidence import calls, eventually, reading, verified
 from tests.support.program import colibri, database_of
-from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
 from tests.support.traillab import no_pause
 
 JSON = dict[str, Any]
@@ -78,13 +79,13 @@ def test_the_story_shows_what_colibri_is_for(played: Played) -> None:
         "refused   task_update          ERR_WRITEBACK_REQUIRED: T-0001 needs evidence",
         "T-0002 GATHER -> ANALYZE -> PLAN -> APPLY -> VERIFY, attempt 2",
         "6 thoughts under one root: ",
-        "$         colibri export --session S-",
+        f"$         {TYPED} export --session S-",
         "$         python colibri_verify.py session.colibri.json --root ",
         "verdict   GOOD: intact yes, complete yes, sealed yes, rules yes",
         "found     altered-payload at record ",
         "verdict   BAD: intact no",
-        "colibri setup CLIENT",
-        "colibri trail --project ",
+        f"{TYPED} setup CLIENT",
+        f"{TYPED} trail --project ",
     ):
         assert sign in out
     assert "\x1b" not in out
@@ -139,7 +140,7 @@ def test_json_is_one_value_and_the_directory_is_of_its_own(tmp_path: Path) -> No
 
 def test_on_a_terminal_it_is_in_colour(tmp_path: Path) -> None:
     code, shown = run_in_terminal(
-        [*COLIBRI, "demo", "--dir", "here"],
+        [*COLIBRI, "demo", "--dir", "here", "--no-pause"],
         cwd=tmp_path,
         env=environment(NO_COLOR=""),
         columns=200,
@@ -150,14 +151,41 @@ def test_on_a_terminal_it_is_in_colour(tmp_path: Path) -> None:
     assert "\x1b[1;31m  verdict   BAD" in shown
 
 
+@pytest.mark.parametrize("columns", [40, 60])
+def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, columns: int) -> None:
+    """But for what is to be copied: paths, and commands."""
+    command = [*COLIBRI, "demo", "--dir", "here", "--no-pause"]
+    code, shown = run_in_terminal(command, cwd=tmp_path, env=environment(), columns=columns)
+    assert code == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    wide = [line.split()[0] for line in text.splitlines() if len(line) > columns]
+    assert set(wide) <= {"in", "open", "evidence", "forged", "trail", "check"}
+    flat = " ".join(text.split())
+    assert f"An agent's session: {INTENT} in " in flat
+    assert "found altered-payload at record 63: the payload is not the one that the header" in flat
+
+
+def test_what_it_says_to_type_next_works(played: Played) -> None:
+    """Copied line by line, from another directory."""
+    _, out, _ = played
+    lines = dict(line.split(maxsplit=1) for line in out.partition("\nNext\n")[2].splitlines())
+    for what, wanted in {"forged": 1, "trail": 0, "check": 0}.items():
+        done = subprocess.run(
+            ["sh", "-c", lines[what]], cwd="/", env=environment(), capture_output=True, check=False
+        )
+        assert (what, done.returncode, done.stderr) == (what, wanted, b"")
+
+
 def test_a_directory_that_is_in_use_is_not_touched(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "mine").write_text("mine")
-    assert cli.main(["demo", "--dir", str(tmp_path)]) == 75
+    assert cli.main(["demo", "--dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         f"colibri: error: {tmp_path} is not empty\n"
         "colibri: hint: name an empty directory, or a new one\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert cli.main(["demo", "--dir", str(tmp_path / "mine")]) == 1
+    assert "mine is not a directory" in capsys.readouterr().err
 
 
 # A real signal in the middle of the story. Whoever runs tests in the background has it ignored.
@@ -260,12 +288,17 @@ def test_what_does_not_go_as_told_is_said(
     assert "Next" not in captured.out
 
 
-def test_a_reader_that_goes_away_leaves_no_server(tmp_path: Path) -> None:
-    """`colibri demo | head`."""
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_reader_that_goes_away_leaves_no_server_and_no_directory(
+    tmp_path: Path, exists: bool
+) -> None:
+    """`colibri demo | head`; a directory that was there before stays."""
+    if exists:
+        (tmp_path / "here").mkdir()
     process = subprocess.Popen(
-        [*COLIBRI, "demo", "--dir", "here"],
+        [*COLIBRI, "demo", *(["--dir", "here"] if exists else [])],
         cwd=tmp_path,
-        env=environment(),
+        env=environment(TMPDIR=str(tmp_path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -276,6 +309,9 @@ def test_a_reader_that_goes_away_leaves_no_server(tmp_path: Path) -> None:
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(PATIENCE), errors) == (1, b"")
-    log = (tmp_path / "here" / "server.log").read_text(encoding="utf-8")
-    assert "6/6" in log, "the server came to its end"
+    assert (process.wait(PATIENCE), errors) == (141, b"")
+    if exists:
+        log = (tmp_path / "here" / "server.log").read_text(encoding="utf-8")
+        assert "6/6" in log, "the server came to its end"
+    else:
+        assert list(tmp_path.iterdir()) == []

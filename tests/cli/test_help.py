@@ -1,5 +1,6 @@
 """cli/__init__.py and cli/help.py: the overview, the help of every command, and what is wrong."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from colibri import cli
 from colibri.cli import help
 from tests.support.client import environment
+from tests.support.terminal import COLIBRI
 from tests.support.workshop import Printed, Workshop
 
 NAMES = list(cli.COMMANDS)
@@ -30,7 +32,7 @@ def test_the_overview_names_each_command_once_in_its_group() -> None:
 
 def test_a_command_in_no_group_is_still_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cli.COMMANDS, "nap", SimpleNamespace(HELP="sleep a little"))
-    assert cli.overview(80).index("more:\n  nap      sleep") > cli.overview(80).index("export")
+    assert cli.overview(80).index("more:\n  nap       sleep") > cli.overview(80).index("export")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,14 +50,14 @@ def test_each_command_explains_itself_with_examples_that_are_right(name: str) ->
         cli.parser_of(command).parse_args(shlex.split(given))
 
 
-@pytest.mark.parametrize("name", ["status", "tasks", "trail", "log"])
+@pytest.mark.parametrize("name", ["status", "sessions", "tasks", "trail", "log"])
 def test_help_says_what_json_prints_and_what_exit_codes_mean(name: str) -> None:
     text = " ".join(cli.parser_of(name).help_in(80).split())
     assert "--json prints " in text
     assert "Exit codes: 0 shown" in text
 
 
-@pytest.mark.parametrize("name", ["status", "tasks", "trail", "log"])
+@pytest.mark.parametrize("name", ["status", "sessions", "tasks", "trail", "log"])
 def test_help_fits_a_terminal(name: str) -> None:
     assert max(map(len, cli.parser_of(name).help_in(80).splitlines())) <= 80
     narrow = cli.parser_of(name).help_in(40).partition("examples:")[0]
@@ -135,9 +137,57 @@ def test_what_is_wrong_with_an_option_is_told_in_our_words(
     code, out, err = colibri(workshop.path, "trail", "--limit", "x\x1b[31m")
     assert (code, out) == (2, "")
     assert err == (
-        "colibri: error: argument --limit: 'x\\x1b[31m' is not a whole number\n"
+        "colibri: error: --limit: 'x\\x1b[31m' is not a whole number\n"
         "colibri: hint: colibri trail --help explains what it takes\n"
     )
+
+
+MISTAKES = {
+    "a misspelt option": (["trail", "--folow"], "colibri trail does not take --folow", "--follow"),
+    "a misspelt choice": (
+        ["tasks", "--status", "verfy"],
+        "--status: 'VERFY' is none of INIT, GATHER, ANALYZE, PLAN, APPLY, VERIFY, DONE, CANCELLED",
+        "VERIFY",
+    ),
+    "a value that is missing": (["tasks", "--limit"], "--limit needs a value", ""),
+    "a value too many": (["tasks", "--json=x"], "--json takes no value, but was given 'x'", ""),
+    "an argument that is missing": (["report", "-o", "x"], "missing: ID", ""),
+}
+
+
+@pytest.mark.parametrize(("arguments", "error", "meant"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named_with_what_may_have_been_meant(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], error: str, meant: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    question = f"did you mean {meant}? " if meant else ""
+    assert capsys.readouterr().err == (
+        f"colibri: error: {error}\n"
+        f"colibri: hint: {question}colibri {arguments[0]} --help explains what it takes\n"
+    )
+
+
+def test_an_option_before_the_command_is_told_apart_from_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["--project", "x", "status"]) == 2
+    assert capsys.readouterr().err == (
+        "colibri: error: --project is no command\ncolibri: hint: the command comes first, its"
+        " options after it; colibri --help lists the commands\n"
+    )
+
+
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["help"]) == 0
+    overview = capsys.readouterr().out
+    assert cli.main(["--help"]) == 0
+    assert capsys.readouterr().out == overview
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["help", "log"])
+    assert capsys.readouterr().out == cli.parser_of("log").format_help()
+    assert cli.main(["help", "lgo"]) == 2
+    assert capsys.readouterr().err.endswith("colibri: hint: did you mean log?\n")
 
 
 def run(workshop: Workshop, *arguments: str, **env: str) -> subprocess.Popen[str]:
@@ -160,7 +210,56 @@ def test_a_reader_that_has_seen_enough_ends_the_command_without_a_word(workshop:
     process.stdout.close()
     with process.stderr:
         assert process.stderr.read() == ""
-    assert process.wait(30) == 1
+    assert process.wait(30) == 141, "as shells call it: 128 and SIGPIPE"
+
+
+BUFFERED = environment(PYTHONUNBUFFERED="")  # as for people: what is printed waits in a buffer
+UNREAD = {
+    "an overview": (["--help"], "stdout"),
+    "a help": (["log", "--help"], "stdout"),
+    "a list": (["sessions"], "stdout"),
+    "an error": (["lgo"], "stderr"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "stream"), UNREAD.values(), ids=UNREAD)
+def test_a_pipe_that_nobody_reads_is_exit_code_141_without_a_word(
+    workshop: Workshop, arguments: list[str], stream: str
+) -> None:
+    """As shells call the end of a program by SIGPIPE."""
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    process = subprocess.Popen(
+        [*COLIBRI, *arguments],
+        cwd=workshop.path,
+        env=BUFFERED,
+        stdout=ours if stream == "stdout" else subprocess.PIPE,
+        stderr=ours if stream == "stderr" else subprocess.PIPE,
+    )
+    os.close(ours)
+    said = process.communicate(timeout=30)
+    assert (process.returncode, [text for text in said if text]) == (141, [])
+
+
+@pytest.mark.parametrize(
+    ("redirected", "wanted", "said"),
+    [(">/dev/full", 75, "colibri: error: No space left on device\n"), ("2>&-", 0, "")],
+)
+def test_output_that_cannot_be_written_is_told_where_it_can_be(
+    redirected: str, wanted: int, said: str
+) -> None:
+    if "/dev/full" in redirected and not Path("/dev/full").exists():
+        pytest.skip("Linux has it")
+    script = f"'{sys.executable}' -m colibri --help {redirected}"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env=BUFFERED,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (wanted, said)
 
 
 def test_a_terminal_with_few_characters_gets_escapes(workshop: Workshop) -> None:
@@ -183,7 +282,7 @@ def test_a_command_whose_output_is_closed_still_ends_well(workshop: Workshop) ->
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("name", ["tasks", "trail", "log"])
+@pytest.mark.parametrize("name", ["sessions", "tasks", "trail", "log", "verify"])
 def test_without_a_ledger_there_is_nothing_to_show_and_nothing_is_made(
     tmp_path: Path, colibri: Printed, name: str
 ) -> None:

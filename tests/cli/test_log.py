@@ -39,7 +39,7 @@ def test_every_record_is_a_line_with_its_place_time_kind_and_gist(
         "call.exit     task_create invalid INVALID_PARAMS": True,
         "call.enter    no_such\\x1b[2J\\x1b]0;owned\\x07": True,
         "thought       [erased]": True,
-        f"erasure       of {workshop.erased}, {workshop.erased - 1}: “asked for”": True,
+        f"erasure       erased records {workshop.erased}, {workshop.erased - 1}: “asked for”": True,
     }
     assert {gist: gist in out for gist in gists} == gists
 
@@ -209,7 +209,7 @@ def test_odd_payloads_are_still_shown(tmp_path: Path, colibri: Printed) -> None:
         "1 → None, colour {'a': 1}",
         "assignee none → 7, depends on T-1, 2 → none",
         "title “a” → none, description a text of 3 characters → a text of 2 characters",
-        "of x, None: “why not”",
+        "erased records x, None: “why not”",
     ):
         assert gist in out
     assert colibri(tmp_path, "trail", "T-0001")[0] == 0
@@ -261,13 +261,22 @@ def test_an_id_that_exists_but_passes_no_other_filter_is_an_answer(
     assert colibri(workshop.path, "log", *given) == (0, "", "colibri: no record matches\n")
 
 
+def test_a_record_is_found_by_each_of_its_names(workshop: Workshop, colibri: Printed) -> None:
+    named = [colibri(workshop.path, "log", name) for name in ("9", "#9", "R-9")]
+    assert named[0][0] == 0
+    assert named == [named[0]] * 3
+    _, _, err = colibri(workshop.path, "log", workshop.plan)
+    hint = "colibri log shows them; colibri trail ID tells of a session or a task"
+    assert err.splitlines()[1:] == [f"colibri: hint: {hint}"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["yesterday"], "'yesterday' is not the seq of a record, such as 17"),
+        (["yesterday"], "SEQ: 'yesterday' is not the number of a record, such as 17 or R-17"),
         (["--since", "soon"], "'soon' is neither the seq of a record"),
-        (["--follow", "--reverse"], "not allowed with argument"),
-        (["--kind", "dream"], "invalid choice: 'dream'"),
+        (["--follow", "--reverse"], "--reverse and -f/--follow do not go together"),
+        (["--kind", "dream"], "--kind: 'dream' is none of call.enter, call.exit, "),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error(

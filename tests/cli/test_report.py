@@ -8,14 +8,13 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from colibri import cli
-from colibri.cli import report, report_page
+from colibri.cli import report_page
 from tests.support.client import PATIENCE, environment
 from tests.support.traillab import Lab, opened, story
 from tests.verify.conftest import load_verifier
@@ -114,7 +113,7 @@ def test_on_stdout_there_is_the_page_and_nothing_else(project: Path) -> None:
 def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     (project / "report.html").write_text("mine")
     code, out, err = run(project, "S-1", "-o", "report.html")
-    assert (code, out) == (75, "")
+    assert (code, out) == (1, "")
     assert "report.html exists already" in err
     assert "--force" in err
     assert (project / "report.html").read_text() == "mine"
@@ -141,24 +140,6 @@ def test_an_id_of_both_is_the_sessions(project: Path, capsys: pytest.CaptureFixt
     arguments = ["report", "T-0001", "-o", str(project / "out"), "--project", str(project)]
     assert cli.main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["session"] == "T-0001"
-
-
-@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
-def test_a_page_that_cannot_be_finished_is_not_there(
-    tmp_path: Path, problem: type[BaseException]
-) -> None:
-    """All of it or nothing: neither the file nor a part of it, and what was there stays."""
-
-    def pieces() -> Iterator[bytes]:
-        yield b"<!doctype html>"
-        assert len(list(tmp_path.iterdir())) == 2  # it is under way, under another name
-        raise problem
-
-    path = tmp_path / "out"
-    path.write_text("mine")
-    with pytest.raises(problem):
-        report._write(pieces(), str(path))
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("out", "mine")]
 
 
 def test_a_place_that_cannot_be_written_is_a_missing_resource(

@@ -24,7 +24,7 @@ from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, Server, environment
 from tests.support.evidence import booted, reading, verified
 from tests.support.program import colibri, database_of, inside, tell_story
-from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
 from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
@@ -97,9 +97,9 @@ def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
         "compared the copy is older: it ends at record 54, 5 records ago",
         f"head     {head_of(database_of(project))}",
         f"before   {old}",
-        f"back     colibri restore {old}",
+        f"back     {TYPED} restore {old}",
         "note     receipts and heads given out after record 54 lead to no record of this log any"
-        " more, or to another: colibri verify --head says so",
+        f" more, or to another: {TYPED} verify --head says so",
     ]
     assert (records(database_of(project)), records(old)) == (54, 59)
     assert verified(old).record_count == 59
@@ -430,12 +430,19 @@ def test_a_corrupted_copy_through_the_front_door(project: Path) -> None:
     assert "nothing was changed" in err
 
 
+def test_the_way_back_is_of_the_same_project(project: Path, capsys: Capture) -> None:
+    """Copied into another directory it must not replace the ledger there."""
+    _, out, _ = inside(capsys, "restore", "copy.db", "--project", str(project))
+    (old,) = kept(project)
+    assert f"back     colibri restore {old} --project {project}\n" in out
+
+
 def test_the_database_itself_is_no_copy(project: Path, capsys: Capture) -> None:
     (project / "link.db").symlink_to("data/colibri.db")
     (project / "hard.db").hardlink_to(database_of(project))
     for name in ("data/colibri.db", "link.db", "hard.db"):
         code, _, err = inside(capsys, "restore", name)
-        assert (code, "is the database itself" in err) == (75, True)
+        assert (code, "is the database itself" in err) == (1, True)
 
 
 # Being interrupted.

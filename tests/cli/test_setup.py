@@ -2,7 +2,9 @@
 
 import difflib
 import json
+import shutil
 import stat
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -146,8 +148,8 @@ def test_toml_in_a_form_that_is_not_edited_is_left_to_its_owner(
     home: Home, inside: Inside, text: str
 ) -> None:
     path = place(home, CODEX, text)
-    by_hand = "add by hand what colibri setup codex --print prints"
-    error = f"colibri: error: {path} has its servers in an unusual form: {by_hand}\n"
+    hint = "colibri: hint: colibri setup codex --print prints what to add"
+    error = f"colibri: error: {path} has its servers in an unusual form: add it by hand\n{hint}\n"
     assert inside("setup", "codex", "--write") == (1, "", error)
     assert content(path) == text
 
@@ -317,10 +319,10 @@ def test_another_file_can_be_named(home: Home) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "the following arguments are required: CLIENT"),
-        (["emacs"], "invalid choice: 'emacs'"),
+        ([], "error: missing: CLIENT\n"),
+        (["emacs"], "CLIENT: 'emacs' is none of claude-code, claude-desktop, cursor"),
         (["generic", "--write"], "generic has no file of its own: name one with --file"),
-        (["codex", "--write", "--print"], "not allowed with argument"),
+        (["codex", "--write", "--print"], "--print and --write do not go together"),
         (["codex", "--name", "a.b"], "a name has letters, digits, _ and - only"),
     ],
 )
@@ -384,3 +386,41 @@ def test_what_differs_from_what_was_wanted_is_never_written() -> None:
 
     text = '{"mine": 1}'
     assert setup._changed(Careless(), text, ("mcpServers", "colibri"), SERVE) is None
+
+
+# What people forget.
+
+
+def git(home: Home, *arguments: str) -> None:
+    command = ["git", "-C", str(home.project), *arguments]
+    subprocess.run(command, env=home.environment(), check=True, capture_output=True, timeout=30)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
+def test_git_need_not_know_the_ledger_and_the_line_for_that_can_be_copied(home: Home) -> None:
+    git(home, "init")
+    code, _, err = home.run("setup", "claude-code", "--write")
+    hint = "colibri: hint: git would take the ledger into your history; to keep it out: "
+    assert (code, err) == (0, f"{hint}echo data/ >> {home.project}/.gitignore\n")
+    subprocess.run(["sh", "-c", err.strip().removeprefix(hint)], check=True, timeout=30)
+    assert home.run("setup", "claude-code", "--write")[2] == ""
+    assert home.run("setup", "codex", "--write", COLIBRI_DB_PATH="mine.db")[2] == (
+        f"{hint}echo 'mine.db*' >> {home.project}/.gitignore\n"
+    )
+    assert home.run("setup", "codex", "--write", COLIBRI_DB_PATH="/tmp/mine.db")[2] == ""
+
+
+def test_without_git_nothing_is_said_about_it(inside: Inside, home: Home) -> None:
+    assert inside("setup", "claude-code", "--write")[2] == "", "no repository"
+    (home.path / "empty").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(home.path / "empty"))
+        assert inside("setup", "claude-code", "--write")[2] == "", "no git"
+
+
+def test_the_clone_of_colibri_is_not_taken_for_a_project(inside: Inside, tmp_path: Path) -> None:
+    clone = str(TESTS.parent)
+    file = str(tmp_path / "settings.json")
+    code, _, err = inside("setup", "generic", "--write", "--file", file, "--project", clone)
+    assert code == 0
+    assert err.startswith("colibri: hint: this is the clone of Colibri itself: run it in your own")

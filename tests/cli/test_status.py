@@ -26,7 +26,7 @@ def test_a_project_without_a_ledger_is_no_error(tmp_path: Path, colibri: Printed
     path = tmp_path / "data" / "colibri.db"
     assert facts(out)["project"] == str(tmp_path)
     assert facts(out)["store"].startswith(f"{path} there is no ledger yet: ")
-    assert "colibri serve" in facts(out)["next"]
+    assert "colibri setup CLIENT --write" in facts(out)["next"]
     code, out, _ = colibri(tmp_path, "status", "--json")
     assert (code, json.loads(out)) == (
         0,
@@ -104,7 +104,7 @@ def test_beyond_a_handful_the_rest_is_counted(tmp_path: Path, colibri: Printed) 
                 pass
     _, out, _ = colibri(tmp_path, "status")
     found = facts(out)
-    assert "… and 3 more that are open" in found["sessions"]
+    assert "… and 3 more that are open: colibri sessions --open" in found["sessions"]
     assert "… and 2 more; --json names them" in found["open calls"]
     _, out, _ = colibri(tmp_path, "status", "--json")
     assert len(json.loads(out)["open_calls"]) == 7
@@ -146,3 +146,14 @@ def test_sizes_are_readable(tmp_path: Path) -> None:
         "5.0 GiB",
         "3,072.0 GiB",
     ]
+
+
+def test_an_erasure_is_called_one(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start()
+        lab.think()
+        lab.erase(*lab.seqs("thought"))
+    _, out, _ = colibri(tmp_path, "status")
+    assert "erased record 5: “asked for”" in facts(out)["activity"]
+    assert "1 thought, opened " in out

@@ -18,6 +18,12 @@ def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed) == {"text": "\x9b\u202e é"}
 
 
+def test_one_of_a_kind_is_no_plural() -> None:
+    assert [terminal.count(n, "record") for n in (0, 1, 2, 1234)] == [
+        *("0 records", "1 record", "2 records", "1,234 records")
+    ]
+
+
 def test_a_pipe_gets_columns_that_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.table(["ID", "TITLE"], [["T-0001", "x" * 200], ["T-10000", "é\x1b"]])
     assert capsys.readouterr().out.splitlines() == [

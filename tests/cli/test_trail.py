@@ -88,7 +88,9 @@ def test_without_any_session_it_says_what_to_do(tmp_path: Path, colibri: Printed
         Lab(db).create()
     code, out, err = colibri(tmp_path, "trail")
     assert (code, out) == (1, "")
-    assert err.startswith("colibri: error: there is no session yet\ncolibri: hint: agents open one")
+    assert err.startswith(
+        "colibri: error: there is no session yet\ncolibri: hint: an agent opens one"
+    )
     _, out, _ = colibri(tmp_path, "trail", "--all")
     assert heads(out)[0].startswith("T-0001  created  a task  medium")
 
@@ -116,7 +118,7 @@ def test_everything_shows_also_what_names_nothing(workshop: Workshop, colibri: P
     assert "✗ task_create  invalid INVALID_PARAMS" in told
     assert "✗ no_such\\x1b[2J\\x1b]0;owned\\x07  invalid -32602" in told
     assert "server_ping  ok, " in told
-    assert f"erasure  of {workshop.erased}, {workshop.erased - 1}: “asked for”" in told
+    assert f"erasure  erased records {workshop.erased}, {workshop.erased - 1}: “asked for”" in told
 
 
 def test_the_server_is_named_where_it_changes(workshop: Workshop, colibri: Printed) -> None:
@@ -168,19 +170,29 @@ def test_types_and_limits_narrow(workshop: Workshop, colibri: Printed, whose: st
     assert [step["records"][0]["payload"]["type"] for step in steps(out)] == every[-1:]
 
 
+def test_of_what_is_erased_no_type_is_known_and_that_is_said(
+    workshop: Workshop, colibri: Printed
+) -> None:
+    _, out, err = colibri(workshop.path, "trail", workshop.open, "--type", "reflection")
+    assert f"R-{workshop.erased}" not in out
+    assert err == "colibri: 1 thought left out: erased or unreadable, so that no type is known\n"
+    assert colibri(workshop.path, "trail", workshop.open)[2] == ""
+    assert colibri(workshop.path, "trail", workshop.sealed, "--type", "plan")[2] == ""
+
+
 def test_unknown_ids_are_exit_code_1_with_near_ones(workshop: Workshop, colibri: Printed) -> None:
     near = workshop.open[:-1] + "\x1b"
     code, out, err = colibri(workshop.path, "trail", near)
     assert (code, out) == (1, "")
     error, hint = err.splitlines()
     assert error == f"colibri: error: there is no session or task {workshop.open[:-1]}\\x1b"
-    assert hint.startswith(f"colibri: hint: did you mean {workshop.open}? colibri log --kind ")
+    assert hint.startswith(f"colibri: hint: did you mean {workshop.open}? colibri sessions lists ")
 
 
 def test_an_id_and_all_exclude_each_other(workshop: Workshop, colibri: Printed) -> None:
     code, _, err = colibri(workshop.path, "trail", "S-1", "--all")
     assert code == 2
-    assert "not allowed with argument" in err
+    assert "do not go together" in err
 
 
 # What reaches a terminal.

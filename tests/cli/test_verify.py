@@ -1,6 +1,8 @@
 """`colibri verify`: its verdicts on logs, parts of them, copies and bundles; its exit codes."""
 
+import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from typing import Any, get_args
 import apsw
 import pytest
 
+import colibri_verify
 from colibri import cli
 from colibri.cli import verdict
 from colibri.core.report import Damage
@@ -19,7 +22,7 @@ from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, TESTS, Server, environment
 from tests.support.evidence import create
 from tests.support.program import colibri, database_of, inside, tell_story
-from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
 from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
@@ -73,19 +76,22 @@ def test_a_good_log_is_told_line_by_line(project: Path) -> None:
         ["checked", "the whole log: 54 records"],
         ["head", head],
         ["intact", "yes"],
+        ["complete", "yes"],
+        ["sealed", "open, sessions sealed: 1, open: 1"],
         ["rules", "kept   yes"],
-        ["seals", "yes, sessions sealed: 1, open: 1"],
         ["rows", "yes"],
         ["erased", "none"],
         ["open", "calls   none"],
         ["verdict", "GOOD, findings: 0"],
     ]
     unseen = [line for line in out.splitlines() if line.startswith("not checked")]
-    assert [line.split()[2:5] for line in unseen] == [
-        ["no", "head", "from"],
-        ["pages", "and", "indexes"],
-        ["whether", "what", "was"],
-        ["no", "root", "from"],
+    assert [line.split()[2] for line in unseen] == [
+        "truth:",
+        "clock:",
+        "arguments:",
+        "pages:",
+        "outside-head:",
+        "outside-root:",
     ]
 
 
@@ -95,7 +101,7 @@ def test_a_root_and_a_head_from_outside_are_no_longer_missed(
     root, head = seal_and_head(project)
     code, out, err = inside(capsys, "verify", "--root", root, "--head", head)
     assert (code, err) == (0, "")
-    assert "from outside" not in out
+    assert "outside" not in out
     assert "GOOD" in out
 
 
@@ -120,32 +126,38 @@ SHAPE = {
 
 
 def test_the_json_has_one_shape_whatever_is_found(project: Path, capsys: Capture) -> None:
+    no_records(project)
     for arguments, wanted in {
         (): "good",
         ("--session", "S-1"): "good",
         ("--task", "T-0001"): "good",
         ("--head", f"99:{NO_HEX}"): "bad",
-        ("--session", "S-9"): "cannot tell",
+        ("--project", "empty"): "cannot tell",
     }.items():
         code, found = judged(project, capsys, *arguments)
         assert set(found) == SHAPE
-        assert set(found["lines"]) == {"intact", "rules", "seals", "rows"}
+        assert set(found["lines"]) == {"intact", "complete", "sealed", "rules", "rows"}
         assert (found["format"], found["verdict"]) == ("colibri-log-verdict/1", wanted)
         assert code == {"good": 0, "bad": 1, "cannot tell": 2}[wanted]
         for one in found["findings"]:
-            assert set(one) == {"seq", "what", "detail", "meaning"}
+            assert set(one) == {"code", "seq", "detail", "meaning"}
+        for one in found["not_checked"]:
+            assert set(one) == {"code", "detail"}
 
 
 def test_a_session_or_a_task_is_checked_alone(project: Path, capsys: Capture) -> None:
     code, found = judged(project, capsys, "--session", "S-1", "--root", seal_and_head(project)[0])
     assert (code, found["session"], found["records"]) == (0, "S-1", 38)
     assert found["sessions"] == {"sealed": 1, "open": 0}
-    assert any(text.startswith("the moves of tasks") for text in found["not_checked"])
+    assert found["lines"]["sealed"] == "yes"
+    assert [one["code"] for one in found["not_checked"]] == [
+        *("truth", "clock", "arguments", "pages", "outside-head", "scope", "moves")
+    ]
     code, found = judged(project, capsys, "--session", "S-2")
-    assert (code, found["lines"]["seals"], found["sessions"]["open"]) == (0, "none", 1)
+    assert (code, found["lines"]["sealed"], found["sessions"]["open"]) == (0, "open", 1)
     code, found = judged(project, capsys, "--task", "T-0001")
     assert (code, found["task"], found["records"]) == (0, "T-0001", 39)
-    assert (found["lines"]["seals"], found["erased"], found["open_calls"]) == (
+    assert (found["lines"]["sealed"], found["erased"], found["open_calls"]) == (
         "not checked",
         None,
         None,
@@ -168,7 +180,7 @@ def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys
     assert "erased       9\n" in out
     assert f"open calls   {first} (task_get, since 2026-01-01T00:00:00.000001Z), " in out
     assert ", 2 more\n" in out
-    assert "1 payloads are erased" in out
+    assert "not checked  erased: payloads that can no longer be read: 1 in all\n" in out
 
 
 def test_servers_may_go_on_writing(tmp_path: Path) -> None:
@@ -198,36 +210,50 @@ def test_a_copy_of_the_database_is_verified_by_its_name(project: Path, capsys: C
 
 
 def test_every_damage_has_a_meaning_and_a_line() -> None:
-    mine = {"damaged file", "other root"}
-    assert set(verdict.LINE_OF) == set(get_args(Damage)) | mine
+    mine = {"damaged-file", "root-differs"}
+    assert set(verdict.LINE_OF) == {verdict.code_of(what) for what in get_args(Damage)} | mine
     assert set(verdict.MEANINGS) == set(verdict.LINES)
+
+
+def test_the_verdicts_on_a_log_and_on_a_bundle_say_the_same_thing_in_the_same_words() -> None:
+    """Lines, codes and what is not checked: who has read one of them can read the other."""
+    assert [*verdict.LINES.items()][:-1] == [*colibri_verify.LINES.items()]
+    shared = verdict.LINE_OF.keys() & colibri_verify.CODES.keys()
+    assert {code: verdict.LINE_OF[code] for code in shared} == {
+        code: colibri_verify.CODES[code][0] for code in shared
+    }
+    assert shared >= {"altered-header", "altered-payload", "wrong-order", "head-differs"}
+    only_of_logs = {"pages", "moves", "everything"}
+    assert {code: text for code, text in verdict.NOTES.items() if code not in only_of_logs} == {
+        code: colibri_verify.NOTES[code] for code in verdict.NOTES.keys() - only_of_logs
+    }
 
 
 TAMPERINGS: dict[str, tuple[list[str], str, int | None, str]] = {
     "a record's bytes": (
         ["UPDATE ledger SET header = CAST(replace(CAST(header AS TEXT), 'S-1', 'S-2') AS BLOB)"],
-        "altered record",
+        "altered-header",
         5,
         "intact",
     ),
     "a thought": (
         ["UPDATE payloads SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)"],
-        "altered payload",
+        "altered-payload",
         27,
         "intact",
     ),
     "a column": (
         ["UPDATE ledger SET agent = 'bob' WHERE agent = 'ada'"],
-        "altered column",
+        "altered-column",
         8,
         "intact",
     ),
-    "a record taken out": (["DELETE FROM ledger WHERE seq = 20"], "missing record", 20, "intact"),
+    "a record taken out": (["DELETE FROM ledger WHERE seq = 20"], "missing-record", 20, "complete"),
     "a payload taken out": (
         ["DELETE FROM payloads WHERE seq = 9"],
-        "missing payload",
+        "missing-payload",
         9,
-        "intact",
+        "complete",
     ),
     "two records exchanged": (
         [
@@ -235,27 +261,27 @@ TAMPERINGS: dict[str, tuple[list[str], str, int | None, str]] = {
             "UPDATE ledger SET seq = 20 WHERE seq = 30",
             "UPDATE ledger SET seq = 30 WHERE seq = 999",
         ],
-        "out of order",
+        "wrong-order",
         20,
         "intact",
     ),
     "what tools show of a task": (
         ["UPDATE tasks SET title = 'something nobler'"],
-        "altered task",
+        "altered-task",
         None,
         "rows",
     ),
     "what tools show of a session": (
         ["UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'S-1'"],
-        "altered session",
+        "altered-session",
         None,
         "rows",
     ),
-    "a table dropped": (["DROP TABLE merkle_nodes"], "damaged file", None, "intact"),
-    "the log's name": (["DELETE FROM meta"], "damaged file", None, "intact"),
+    "a table dropped": (["DROP TABLE merkle_nodes"], "damaged-file", None, "intact"),
+    "the log's name": (["DELETE FROM meta"], "damaged-file", None, "intact"),
     "all records, and not their rows": (
         ["DELETE FROM payloads", "DELETE FROM ledger"],
-        "altered task",
+        "altered-task",
         None,
         "rows",
     ),
@@ -273,11 +299,11 @@ def test_tampering_is_named_and_explained(
     code, found = judged(project, capsys)
     first = found["findings"][0]
     assert (code, found["verdict"]) == (1, "bad")
-    assert (first["what"], first["seq"], found["lines"][line]) == (what, seq, "no")
+    assert (first["code"], first["seq"], found["lines"][line]) == (what, seq, "no")
     assert cli.main(["verify", "--project", str(project)]) == 1
     out = capsys.readouterr().out
-    place = "" if seq is None else f"record {seq}: "
-    assert f"found        {place}{what}: " in out
+    place = "" if seq is None else f" at record {seq}"
+    assert f"found        {what}{place}: " in out
     assert f"             = {verdict.MEANINGS[line][what]}\n" in out
     assert out.splitlines()[-1].startswith("verdict      BAD, findings: ")
 
@@ -294,7 +320,7 @@ RULES: dict[str, tuple[Callable[[Lab], object], str, str]] = {
             },
             task="T-0001",
         ),
-        "illegal move",
+        "illegal-move",
         "rules",
     ),
     "a thought after the seal": (
@@ -303,8 +329,8 @@ RULES: dict[str, tuple[Callable[[Lab], object], str, str]] = {
             {"thought_id": "R-55", "index": 5, "type": "plan", "content": "-", "prev": "0" * 64},
             session="S-1",
         ),
-        "thought after seal",
-        "seals",
+        "thought-after-seal",
+        "sealed",
     ),
 }
 
@@ -318,13 +344,19 @@ def test_records_that_break_the_rules_are_named(
         forge(Lab(db))
     code, found = judged(project, capsys)
     assert (code, found["lines"]["intact"], found["lines"][line]) == (1, "yes", "no")
-    assert what in [one["what"] for one in found["findings"]]
+    assert what in [one["code"] for one in found["findings"]]
 
 
 def test_what_rests_on_damaged_records_is_called_unclear(project: Path, capsys: Capture) -> None:
     tamper(project, "DELETE FROM ledger WHERE seq = 20")
     _, found = judged(project, capsys)
-    assert found["lines"] == dict(intact="no", rules="unclear", seals="unclear", rows="unclear")
+    assert found["lines"] == {
+        "intact": "unclear",
+        "complete": "no",
+        "sealed": "unclear",
+        "rules": "unclear",
+        "rows": "unclear",
+    }
 
 
 def test_of_many_breaks_the_first_are_shown_and_the_rest_counted(
@@ -334,7 +366,7 @@ def test_of_many_breaks_the_first_are_shown_and_the_rest_counted(
     assert cli.main(["verify", "--project", str(project)]) == 1
     out = capsys.readouterr().out
     assert out.count("found   ") == 20
-    assert out.count(verdict.MEANINGS["intact"]["altered column"]) == 1
+    assert out.count(verdict.MEANINGS["intact"]["altered-column"]) == 1
     assert "             and 3" in out
 
 
@@ -348,22 +380,26 @@ def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture)
         "DELETE FROM ledger WHERE seq > 52",
     )
     code, found = judged(project, capsys)
-    assert (code, found["not_checked"][0][:20]) == (0, "no head from outside")
+    assert (code, verdict.note("outside-head") in found["not_checked"]) == (0, True)
     code, out, _ = inside(capsys, "verify", "--head", head)
     assert code == 1
-    assert "found        record 53: truncated: the log ends at 52, but record 54 was seen" in out
+    assert "found        truncated at record 53: the log ends at 52, but record 54 was seen" in out
     assert "= the tail was cut off, or an older copy was put back" in out
 
 
 def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys: Capture) -> None:
     root, head = seal_and_head(project)
     code, found = judged(project, capsys, "--head", f"54:{NO_HEX}")
-    assert (code, found["findings"][0]["what"], found["findings"][0]["seq"]) == (1, "replaced", 54)
+    assert (code, found["findings"][0]["code"], found["findings"][0]["seq"]) == (
+        1,
+        "head-differs",
+        54,
+    )
     code, found = judged(project, capsys, "--root", NO_HEX)
-    assert (code, found["findings"][0]["what"]) == (1, "other root")
-    assert found["lines"] == dict(intact="yes", rules="yes", seals="no", rows="yes")
+    assert (code, found["findings"][0]["code"]) == (1, "root-differs")
+    assert [line for line, state in found["lines"].items() if state == "no"] == ["sealed"]
     code, found = judged(project, capsys, "--root", root, "--session", "S-2")
-    assert (code, found["findings"][0]["what"]) == (1, "other root")
+    assert (code, found["findings"][0]["code"]) == (1, "root-differs")
     code, found = judged(project, capsys, "--head", head, "--root", root)
     assert (code, found["findings"]) == (0, [])
 
@@ -377,7 +413,7 @@ def test_a_file_that_breaks_off_is_bad(project: Path, capsys: Capture) -> None:
         file.write(b"\xff" * 64)
     code, found = judged(project, capsys)
     assert (code, found["lines"]["intact"]) == (1, "no")
-    assert [one["what"] for one in found["findings"]] == ["damaged file"]
+    assert [one["code"] for one in found["findings"]] == ["damaged-file"]
 
 
 def test_stored_text_cannot_reach_the_terminal_raw(project: Path) -> None:
@@ -399,8 +435,29 @@ def test_on_a_terminal_the_verdict_is_in_colour(project: Path) -> None:
         [*COLIBRI, "verify"], cwd=project, env=environment(NO_COLOR=""), columns=200
     )
     assert code == 1
-    assert "\x1b[31mfound        record 20: missing record: it is gone" in shown
+    assert "\x1b[31mfound        missing-record at record 20: it is gone" in shown
     assert "\x1b[1;31mverdict      BAD" in shown
+
+
+WHOLE = ("database ", "log ", "head ")  # to be copied, so that the terminal breaks them
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_a_narrow_terminal_breaks_no_word(project: Path, columns: int) -> None:
+    """The log's verdict and a bundle's."""
+    good = VECTORS / "good" / "session-with-tasks.colibri.json"
+    for arguments, said in (
+        ([], "not checked outside-head: a tail cut off, or a log written anew: that takes a head"),
+        ([str(good)], "whether a call's arguments and answer fit what it recorded"),
+    ):
+        code, shown = run_in_terminal(
+            [*COLIBRI, "verify", *arguments], cwd=project, env=environment(), columns=columns
+        )
+        assert code == 0
+        text = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+        wide = [line for line in text.splitlines() if len(line) > columns]
+        assert [line for line in wide if not line.startswith(WHOLE)] == []
+        assert said in " ".join(text.split())
 
 
 # Cannot tell.
@@ -412,47 +469,50 @@ def no_records(project: Path) -> list[str]:
     return ["--project", "empty"]
 
 
-def foreign(project: Path) -> list[str]:
-    db = apsw.Connection(str(project / "foreign.db"))
-    db.execute("CREATE TABLE t (x)")
-    db.close()
-    return ["foreign.db"]
+def test_nothing_to_check_is_never_good(project: Path, capsys: Capture) -> None:
+    """Exit 2: it cannot be told."""
+    code, out, err = inside(capsys, "verify", *no_records(project))
+    assert code == 2
+    assert out.endswith(
+        "not checked  everything: nothing was checked\nverdict      CANNOT TELL, findings: 0\n"
+    )
+    assert "intact       not checked\n" in out
+    assert err == "colibri: error: the log holds no records: there is nothing to check\n"
 
 
-def newer(project: Path) -> list[str]:
-    tamper(project, "PRAGMA user_version = 99")
-    return []
-
-
-UNCLEAR: dict[str, tuple[Callable[[Path], list[str]], str]] = {
-    "no database": (lambda _: ["--project", "empty"], "there is no database at"),
-    "no records": (no_records, "the log holds no records: there is nothing to check"),
-    "an unknown session": (lambda _: ["--session", "S-9"], "there is no session S-9"),
-    "an unknown task": (lambda _: ["--task", "T-9999"], "there is no task T-9999"),
-    "another program's database": (foreign, "foreign.db is the database of another program"),
-    "a newer database": (newer, "has schema version 99"),
+NOTHING: dict[str, tuple[list[str], str, int]] = {
+    "no database": (["--project", "empty"], "there is no database at ", 75),
+    "an unknown session": (["--session", "S-9"], "there is no session S-9\n", 1),
+    "an unknown task": (["--task", "T-9999"], "there is no task T-9999\n", 1),
 }
 
 
-@pytest.mark.parametrize(("make", "why"), UNCLEAR.values(), ids=UNCLEAR.keys())
-def test_nothing_to_check_is_never_good(
-    project: Path, capsys: Capture, make: Callable[[Path], list[str]], why: str
+@pytest.mark.parametrize(("arguments", "why", "wanted"), NOTHING.values(), ids=NOTHING)
+def test_what_is_not_there_is_told_as_every_other_command_does(
+    project: Path, arguments: list[str], why: str, wanted: int
 ) -> None:
-    """Exit 2: it cannot be told."""
     (project / "empty").mkdir()
-    code, out, err = inside(capsys, "verify", *make(project))
-    assert code == 2
-    assert out.endswith("not checked  everything\nverdict      CANNOT TELL, findings: 0\n")
-    assert "intact       not checked\n" in out
-    assert err.startswith("colibri: error: ")
-    assert why in err
+    other = ["trail", arguments[1]] if wanted == 1 else ["trail", *arguments]
+    code, out, err = colibri(project, "verify", *arguments, "--json")
+    assert (code, out) == (wanted, "")
+    assert err.startswith(f"colibri: error: {why}")
+    code, _, others = colibri(project, *other)
+    assert (code, others.replace("session or task", why.split()[3])[:40]) == (wanted, err[:40])
+    assert "audit_session_start" not in err
+    assert ("colibri sessions" in err) == ("--session" in arguments)
+
+
+def test_a_database_of_a_newer_colibri_is_a_missing_resource(project: Path) -> None:
+    tamper(project, "PRAGMA user_version = 99")
+    code, out, err = colibri(project, "verify")
+    assert (code, out) == (75, "")
+    assert "has schema version 99" in err
 
 
 def test_an_empty_log_is_bad_for_who_has_seen_a_record(project: Path, capsys: Capture) -> None:
-    (project / "empty").mkdir()
     no_records(project)
     code, found = judged(project / "empty", capsys, "--head", f"3:{NO_HEX}")
-    assert (code, found["findings"][0]["what"]) == (1, "truncated")
+    assert (code, found["findings"][0]["code"]) == (1, "truncated")
 
 
 def test_a_database_that_cannot_be_read_now_is_neither_good_nor_bad(
@@ -472,8 +532,8 @@ def test_a_wrong_configuration_is_exit_73(project: Path) -> None:
 
 
 USAGE = {
-    "a file and a session": (["x.json", "--session", "S-1"], "not allowed with"),
-    "a session and a task": (["--session", "S-1", "--task", "T-1"], "not allowed with"),
+    "a file and a session": (["x.json", "--session", "S-1"], "do not go together"),
+    "a session and a task": (["--session", "S-1", "--task", "T-1"], "do not go together"),
     "a head and a session": (["--head", f"1:{NO_HEX}", "--session", "S"], "--head takes the whole"),
     "a head and a task": (["--head", f"1:{NO_HEX}", "--task", "T"], "--head takes the whole"),
     "a root and a task": (["--root", NO_HEX, "--task", "T"], "--root takes the whole"),
@@ -504,8 +564,6 @@ BUNDLES = {
     "good": (VECTORS / "good" / "session-with-tasks.colibri.json", 0),
     "bad": (VECTORS / "bad" / "task-done-without-thought.colibri.json", 1),
     "unclear": (VECTORS / "unclear" / "version-2.colibri.json", 2),
-    "missing": (VECTORS / "nothing.colibri.json", 2),
-    "a directory": (VECTORS, 2),
 }
 
 
@@ -522,6 +580,50 @@ def test_a_bundle_is_judged_by_the_independent_verifier(
     assert json.loads(capsys.readouterr().out) == json.loads(by_itself(path, "--json")[1])
 
 
+def a_report(project: Path) -> str:
+    assert colibri(project, "report", "S-1", "-o", "report.html")[0] == 0
+    return "report.html"
+
+
+def a_database_of_others(project: Path) -> str:
+    db = apsw.Connection(str(project / "foreign.db"))
+    db.execute("CREATE TABLE t (x)")
+    db.close()
+    return "foreign.db"
+
+
+def some_json(project: Path) -> str:
+    (project / "package.json").write_text('{"name": "x"}')
+    return "package.json"
+
+
+NO_BUNDLES: dict[str, tuple[Callable[[Path], str], str]] = {
+    "missing": (lambda _: "gone.json", "there is no file gone.json"),
+    "a directory": (lambda _: "data", "data is a directory"),
+    "a report": (a_report, "report.html is a page for a browser, not a bundle: a report checks"),
+    "other JSON": (some_json, "package.json is no evidence bundle"),
+    "another program's database": (a_database_of_others, "foreign.db is the database of another"),
+    "unreadable": (lambda _: "/proc/self/mem", "cannot read /proc/self/mem: "),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), NO_BUNDLES.values(), ids=NO_BUNDLES)
+def test_a_file_that_is_no_bundle_is_told_in_plain_words(
+    project: Path, make: Callable[[Path], str], why: str
+) -> None:
+    """Exit 2, one error and what to do: no table of what was not checked, no errno."""
+    if "/proc/" in why and not Path("/proc/self/mem").exists():
+        pytest.skip("a file that even root cannot read: Linux")
+    code, out, err = colibri(project, "verify", make(project))
+    assert (code, out) == (2, "")
+    error, hint = err.splitlines()
+    assert error.startswith(f"colibri: error: {why}")
+    assert hint.startswith("colibri: hint: ")
+    assert "Errno" not in err
+    if "report" in why:
+        assert "colibri export --session ID -o FILE writes the evidence as a bundle" in hint
+
+
 def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsys: Capture) -> None:
     root, head = seal_and_head(project)
     assert inside(capsys, "export", "--all", "-o", "log.colibri.json")[0] == 0
@@ -535,15 +637,30 @@ def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsy
     assert (code, "truncated" in out) == (1, True)
 
 
+def test_a_bundle_may_come_through_a_pipe(project: Path) -> None:
+    """colibri export … -o - | colibri verify /dev/stdin"""
+    script = f"{TYPED} export --all -o - 2>/dev/null | {TYPED} verify /dev/stdin"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=project,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("verdict      GOOD, findings: 0\n")
+
+
 def test_a_bundle_too_large_for_the_memory_is_not_judged(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import colibri_verify
-
-    def exhaust(*_: object) -> None:
+    def exhaust(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(colibri_verify, "verify_file", exhaust)
+    monkeypatch.setattr(importlib.import_module("colibri_verify"), "verify", exhaust)
+    (tmp_path / "x").write_text("{}")
     assert cli.main(["verify", str(tmp_path / "x")]) == 2
     assert "takes more memory than there is" in capsys.readouterr().err
 

@@ -100,6 +100,22 @@ def test_the_text_is_gone_while_the_server_runs_on(server: Server) -> None:
     assert server.close() == 0
 
 
+def test_who_names_the_call_erases_the_text_that_it_brought(server: Server) -> None:
+    """Else it would stay readable in the next record, and who wanted it gone would not know."""
+    seqs = tell(server)
+    call = seqs["thought"] - 1
+    code, out, err = erase(server.project, str(call), "--reason", "a slip", "--yes")
+    assert (code, err) == (0, "")
+    rows = [line.split(maxsplit=2) for line in out.splitlines()[1:3]]
+    assert rows == [
+        [str(call), "call.enter", "named"],
+        [str(call + 1), "thought", f"written by the call {call}"],
+    ]
+    assert "erased 2 payloads, which record " in out
+    thoughts = server.data("thought_record_list")["records"]
+    assert [thought["content"] for thought in thoughts] == ["[erased]", "harmless"]
+
+
 def judged(bundles: list[tuple[Path, JSON]]) -> Iterator[tuple[str, JSON]]:
     """What the two verifiers say of bundles, that share nothing with the server."""
     python = load_verifier()

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import stat
 import subprocess
 import sys
 from base64 import b64decode
@@ -12,11 +14,13 @@ from typing import Any
 import pytest
 
 from colibri.store import db as database
-from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
+from tests.support.terminal import TYPED
 from tests.support.traillab import Lab, drop_triggers, opened, story
 
 JSON = dict[str, Any]
 PROGRAM = (sys.executable, "-m", "colibri", "export")
+VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
 
 
 @pytest.fixture
@@ -71,7 +75,7 @@ def test_each_scope_is_written_into_a_file_and_told(
     assert out.splitlines() == [
         f"wrote out.colibri.json: {records} records, {size:,} bytes",
         f"head   {seq}:{leaf}",
-        "check  python colibri_verify.py out.colibri.json",
+        f"check  {sys.executable} {VERIFIER} {project / 'out.colibri.json'}",
     ]
     assert files(project) == ["data", "out.colibri.json"]
 
@@ -107,10 +111,23 @@ def test_on_stdout_there_is_the_bundle_and_nothing_else(project: Path, extra: li
     assert files(project) == ["data"]
 
 
+def test_only_its_owner_can_read_it_and_what_it_says_to_type_checks_it(project: Path) -> None:
+    """Evidence may hold private text; a link to it stays a link."""
+    (project / "link").symlink_to("real")
+    code, out, _ = export(project, "--all", "-o", "link")
+    assert (code, (project / "link").is_symlink()) == (0, True)
+    assert stat.S_IMODE((project / "real").stat().st_mode) == 0o600
+    command = out.splitlines()[-1].removeprefix("check  ")
+    done = subprocess.run(
+        ["sh", "-c", command], cwd="/", env=environment(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     (project / "out").write_text("mine")
     code, out, err = export(project, "--all", "-o", "out")
-    assert (code, out) == (75, "")
+    assert (code, out) == (1, "")
     assert err == (
         "colibri: error: out exists already\ncolibri: hint: name another file, or add --force\n"
     )
@@ -123,9 +140,16 @@ REFUSALS = {
     "an unknown session": (["--session", "S-9"], "there is no session S-9"),
     "a session with path characters": (["--session", "../S-1"], "there is no session ../S-1"),
     "an unknown task": (["--task", "T-0002"], "there is no task T-0002"),
-    "an unknown thought": (["--thought", "R-999"], "not thoughts of one session"),
-    "thoughts of two sessions": (["--thought", "R-9", "R-48"], "not thoughts of one session"),
-    "a thought of an open session": (["--thought", "R-48"], "still open"),
+    "an unknown thought": (["--thought", "R-999"], "there is no thought R-999, nor any record 999"),
+    "another record": (
+        ["--thought", "R-9", "R-10"],
+        "R-10 is no thought: record 10 is a call.exit",
+    ),
+    "thoughts of two sessions": (
+        ["--thought", "R-9", "R-48"],
+        "these thoughts are of several sessions: R-9 is of S-1, R-48 is of S-2",
+    ),
+    "a thought of an open session": (["--thought", "R-48"], "the session S-2 is open"),
 }
 
 
@@ -136,6 +160,8 @@ def test_what_does_not_exist_is_not_exported(project: Path, what: list[str], why
     assert (code, out) == (1, "")
     assert err.startswith("colibri: error: ")
     assert why in err
+    assert "colibri: hint: " in err
+    assert not re.search("audit_|merkle_|thought_record", err), "people do not call tools"
     assert files(project) == ["data"]
 
 
@@ -151,10 +177,13 @@ def test_an_empty_log_is_not_exported(tmp_path: Path) -> None:
 USAGE = {
     "no scope": (
         ["-o", "out"],
-        "one of the arguments --all --session --task --thought is required",
+        "one of these is missing: --all --session --task --thought",
     ),
-    "two scopes": (["--all", "--session", "S-1", "-o", "out"], "not allowed with"),
-    "no file": (["--all"], "the following arguments are required: -o/--output"),
+    "two scopes": (
+        ["--all", "--session", "S-1", "-o", "out"],
+        "--session and --all do not go together",
+    ),
+    "no file": (["--all"], "missing: -o/--output"),
     "a thought that is none": (["--thought", "S-1", "-o", "out"], "R- and a number"),
     "a thought with a path": (["--thought", "R-9/..", "-o", "out"], "R- and a number"),
     "a thought with zeros": (["--thought", "R-09", "-o", "out"], "R- and a number"),
@@ -173,9 +202,18 @@ def test_a_place_that_cannot_be_written_is_a_missing_resource(project: Path) -> 
     """Exit 75: resource."""
     code, _, err = export(project, "--all", "-o", "nowhere/out")
     assert code == 75
-    assert err.startswith("colibri: error: [Errno 2] No such file or directory")
+    path = project / "nowhere" / "out"
+    assert err.startswith(f"colibri: error: cannot write {path}: No such file or directory\n")
+
+
+def test_only_a_file_is_ever_replaced(project: Path) -> None:
+    """Not a directory, and not a device: by root's --force /dev/null would be a file."""
     (project / "folder").mkdir()
-    assert export(project, "--all", "-o", "folder", "--force")[0] == 75
+    os.mkfifo(project / "pipe")
+    for name, what in (("folder", "a directory"), ("pipe", "not a regular file")):
+        code, _, err = export(project, "--all", "-o", name, "--force")
+        assert (code, err.splitlines()[0]) == (1, f"colibri: error: {name} is {what}")
+    (project / "pipe").unlink()
     assert files(project) == ["data", "folder"]
 
 
@@ -210,7 +248,7 @@ def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project
     code, _, err = export(project, "--all", "-o", "out")
     assert code == 75
     assert err.startswith("colibri: error: cannot read ")
-    assert "colibri: hint: colibri verify says what is damaged" in err
+    assert f"colibri: hint: {TYPED} verify says what is damaged" in err
     assert files(project) == ["data"]
 
 
@@ -227,7 +265,7 @@ def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> 
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(PATIENCE), errors) == (1, b"")
+    assert (process.wait(PATIENCE), errors) == (141, b"")
 
 
 # Whoever started the tests in the background has SIGINT ignored, and so have their children.

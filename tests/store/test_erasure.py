@@ -1,7 +1,7 @@
 """src/colibri/store/erasure.py: what goes with a record, what stays, what is left of the bytes."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,9 +71,32 @@ def test_the_arguments_of_a_call_can_go_alone(lab: Lab) -> None:
     enter = lab.seqs("call.enter")[-1]
     assert erase(lab, enter) == [enter]
     assert lab.verify().valid
-    thought = lab.seqs("thought")[0]
-    assert erase(lab, thought - 1) == [thought - 1]
-    assert erase(lab, thought) == [thought]
+
+
+TEXTS: dict[str, Callable[[Lab], object]] = {
+    "thought": lambda lab: lab.think(content="a secret"),
+    "session.open": lambda lab: lab.start("S-9", intent="a secret"),
+    "task.text": lambda lab: lab.create("a secret"),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_who_names_a_call_means_the_text_that_it_brought(lab: Lab, kind: str) -> None:
+    """Else the text would stay readable one record further on, and nobody would say so."""
+    lab.start("S-1", intent="work")
+    TEXTS[kind](lab)
+    text = lab.seqs(kind)[-1]
+    enter = max(at for at in lab.seqs("call.enter") if at < text)
+    assert erasure.plan(lab.db, [enter]) == [
+        (enter, "call.enter", "named"),
+        (text, kind, f"written by the call {enter}"),
+    ]
+    assert erasure.plan(lab.db, [enter, text]) == [
+        (enter, "call.enter", "named"),
+        (text, kind, "named"),
+    ]
+    erase(lab, enter)
+    assert not lab.db.execute("SELECT 1 FROM payloads WHERE seq = ?", (text,)).get
     assert lab.verify().valid
 
 

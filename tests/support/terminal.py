@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import shlex
 import struct
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 COLIBRI = (sys.executable, "-m", "colibri")
+TYPED = shlex.join(COLIBRI)  # how hints call it then
 
 
 def run_in_terminal(

@@ -15,12 +15,14 @@ from colibri.cli import (
     doctor,
     erase,
     export,
+    files,
     help,
     log,
     lookup,
     report,
     restore,
     serve,
+    sessions,
     setup,
     status,
     tasks,
@@ -36,6 +38,7 @@ COMMANDS = {
     "setup": setup,
     "doctor": doctor,
     "status": status,
+    "sessions": sessions,
     "tasks": tasks,
     "trail": trail,
     "log": log,
@@ -50,7 +53,7 @@ COMMANDS = {
 # How the overview groups them; one that is in no group goes into the last.
 GROUPS = {
     "begin here": ("demo", "setup", "doctor", "serve"),
-    "see what your agents did": ("status", "tasks", "trail", "log", "report"),
+    "see what your agents did": ("status", "sessions", "tasks", "trail", "log", "report"),
     "prove it to others": ("verify", "export"),
     "look after the ledger": ("backup", "restore", "erase"),
 }
@@ -61,28 +64,49 @@ hash-chained ledger, in one SQLite file. An MCP client starts it; there is nothi
 """
 
 EPILOG = """\
-colibri COMMAND --help explains a command, with examples.
+colibri COMMAND --help explains a command, with examples; so does colibri help COMMAND.
 """
+
+CLOSED_PIPE = 141  # as shells have it: 128 and the number of SIGPIPE
 
 
 def main(arguments: list[str]) -> int:
     """Run a command; the exit code."""
     _print_anywhere()
-    name, *rest = arguments or ["--help"]
-    if name in ("-h", "--help", "--version"):
-        print(f"colibri {VERSION}" if name == "--version" else overview(help.width()).rstrip())
-        return 0
-    if name not in COMMANDS:
-        near = lookup.question(lookup.nearest(name, list(COMMANDS)))
-        return _say(f"there is no command {name}", near or "colibri --help lists them", 2)
-    options = parser_of(name).parse_args(rest)
     try:
-        code: int = COMMANDS[name].run(options)
-        sys.stdout.flush()  # here, where a closed pipe can be explained
+        return _main(*(arguments or ["--help"]))
+    except BrokenPipeError:  # who read has seen enough: `colibri log | head -1`
+        return CLOSED_PIPE
+    finally:
+        _give_up_output()
+
+
+def _main(name: str, *rest: str) -> int:
+    try:
+        code = _run(name, list(rest))
+        sys.stdout.flush()  # here, where what goes wrong can be explained
+    except BrokenPipeError:
+        raise
     except (ConfigError, ResourceError, Refused, OSError) as problem:
         return _explain(problem)
     except KeyboardInterrupt as stop:
         return _say(" ".join(["interrupted", *map(str, stop.args)]), "", 130)
+    return code
+
+
+def _run(name: str, rest: list[str]) -> int:
+    if name == "help":
+        name, rest = (rest[0], ["--help"]) if rest else ("--help", [])
+    if name in ("-h", "--help", "--version"):
+        print(f"colibri {VERSION}" if name == "--version" else overview(help.width()).rstrip())
+        return 0
+    if name.startswith("-"):
+        hint = "the command comes first, its options after it; colibri --help lists the commands"
+        return _say(f"{name} is no command", hint, 2)
+    if name not in COMMANDS:
+        near = lookup.question(lookup.nearest(name, list(COMMANDS)))
+        return _say(f"there is no command {name}", near or "colibri --help lists them", 2)
+    code: int = COMMANDS[name].run(parser_of(name).parse_args(rest))
     return code
 
 
@@ -116,7 +140,7 @@ def groups() -> dict[str, list[str]]:
 def _group(title: str, names: list[str], width: int) -> str:
     lines = [f"{title}:"]
     for name in names:
-        start = f"  {name:<9}"
+        start = f"  {name:<10}"
         lines += textwrap.wrap(
             COMMANDS[name].HELP, width, initial_indent=start, subsequent_indent=" " * len(start)
         )
@@ -125,14 +149,24 @@ def _group(title: str, names: list[str], width: int) -> str:
 
 def _print_anywhere() -> None:
     """Print also where nobody listens, and as escapes what a terminal has no characters for."""
-    if sys.stdout is None:  # it was closed when we started
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed when we started
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _explain(problem: Exception) -> int:
+def _give_up_output() -> None:
+    """What cannot be written is given up, or the interpreter would try again and complain."""
+    for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def _explain(problem: ConfigError | ResourceError | Refused | OSError) -> int:
     """Say what went wrong and what to do; its exit code."""
     if isinstance(problem, ConfigError):
         return _say("; ".join(problem.problems), "", os.EX_CANTCREAT)
@@ -140,10 +174,7 @@ def _explain(problem: Exception) -> int:
         return _say(problem.message, problem.hint, os.EX_TEMPFAIL)
     if isinstance(problem, Refused):
         return _say(problem.message, str(problem.fields.get("hint", "")), 1)
-    if isinstance(problem, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains at its end
-        return 1
-    return _say(str(problem), "", os.EX_TEMPFAIL)
+    return _say(files.reason(problem), "", os.EX_TEMPFAIL)
 
 
 def _say(error: str, hint: str, code: int) -> int:

@@ -6,10 +6,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from colibri.cli import project, terminal
+from colibri.cli import files, program, project, terminal
 from colibri.cli.progress import Bar
 from colibri.config import load
-from colibri.core.errors import ResourceError
+from colibri.core.errors import Refused, ResourceError
 from colibri.core.ledger import Head
 from colibri.store import backup, ledger
 
@@ -30,8 +30,8 @@ examples:
   colibri backup before-upgrade.db
 
 To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
-Exit codes: 0 written, 1 the log is not sound, so nothing was written, 73 configuration,
-75 resource, 130 interrupted.
+Exit codes: 0 written, 1 nothing was written, because the log is not sound or FILE exists already,
+73 configuration, 75 resource, 130 interrupted.
 """
 
 SHOWN = 5
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """The file to write; ResourceError if that would do harm."""
+    """The file to write; Refused if that would do harm."""
     target: str = options.target
     if os.path.isdir(target):
         now = datetime.now(UTC)
@@ -86,12 +86,12 @@ def _target(options: argparse.Namespace) -> str:
     if not os.path.isdir(directory):
         raise ResourceError(f"there is no directory {directory}", "create it, or name another")
     if is_same(target, load(options.project).db_path):
-        raise ResourceError(f"{target} is the database itself", "name another file")
+        message = f"{target} is the database itself"
+        raise Refused("ERR_EXISTS", message, hint="name another file")
     if left := backup.beside(target):
         hint = "SQLite would take it for the copy's own: name another file"
-        raise ResourceError(f"beside {target} there is {left[0]}", hint)
-    if os.path.exists(target) and not options.force:
-        raise ResourceError(f"{target} exists already", "name another file, or add --force")
+        raise Refused("ERR_EXISTS", f"beside {target} there is {left[0]}", hint=hint)
+    files.refuse_existing(target, force=options.force)
     return target
 
 
@@ -129,9 +129,12 @@ def _report(written: dict[str, Any], options: argparse.Namespace) -> None:
     if options.json:
         terminal.emit(written)
         return
-    size, records = f"{written['bytes']:,} bytes", f"{written['records']:,} records"
+    size = terminal.count(written["bytes"], "byte")
+    records = terminal.count(written["records"], "record")
     again = ", over what was there" if written["replaced"] else ""
-    terminal.say(f"wrote {written['file']}: {records}, {size}, checked{again}", "good")
+    text = f"wrote {written['file']}: {records}, {size}, checked{again}"
+    terminal.line((text, "good"), hang=7)
     if head := written["head"]:
-        terminal.say(f"head   {head['seq']}:{head['leaf']}")
-        terminal.say("keep   that head somewhere else: colibri verify --head compares with it")
+        terminal.line(f"head   {head['seq']}:{head['leaf']}", whole=True)
+        keep = program.typed("colibri verify --head compares with it")
+        terminal.line(f"keep   that head somewhere else: {keep}", hang=7)

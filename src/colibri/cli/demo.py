@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from colibri.cli import terminal
+from colibri.cli import program, terminal
 from colibri.cli.client import Client
 from colibri.cli.story import INTENT, LIE, STORY, TRUTH, Step
 from colibri.config import bare_environment
-from colibri.core.errors import ResourceError
+from colibri.core.errors import Refused, ResourceError
 
-HELP = "see it at work: a session, its evidence, and a forgery that is caught"
+HELP = "see it at work: a session, its evidence, a forgery that is caught"
 
 DESCRIPTION = """\
 Start a real server in a directory of its own, let an agent's session run through it, export the
@@ -34,7 +34,9 @@ examples:
   colibri demo --dir /tmp/colibri-demo
 
 The directory stays, so that you can look around in it; it is yours to delete.
-Exit codes: 0 all went as told, 75 something is missing on this machine, 130 interrupted.
+If it is interrupted, or its reader goes away, it takes away what it has made.
+Exit codes: 0 all went as told, 1 DIR is not empty, 75 something is missing on this machine,
+130 interrupted.
 """
 
 PAUSE = 0.04  # seconds after a line on a terminal
@@ -70,8 +72,11 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _directory(named: str | None) -> Iterator[str]:
     """Where all of it happens; what was begun and not finished is not left behind."""
+    if named is not None and os.path.exists(named) and not os.path.isdir(named):
+        raise Refused("ERR_EXISTS", f"{named} is not a directory", hint="name a new one")
     if named is not None and os.path.exists(named) and os.listdir(named):
-        raise ResourceError(f"{named} is not empty", "name an empty directory, or a new one")
+        hint = "name an empty directory, or a new one"
+        raise Refused("ERR_EXISTS", f"{named} is not empty", hint=hint)
     made = named is None or not os.path.exists(named)
     if named is None:
         directory = tempfile.mkdtemp(prefix="colibri-demo-")
@@ -80,7 +85,7 @@ def _directory(named: str | None) -> Iterator[str]:
         os.makedirs(directory, mode=0o700, exist_ok=True)
     try:
         yield directory
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):
         if made:
             shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -102,7 +107,7 @@ class Demo:
     def play(self) -> None:
         """Every step of the story, by a real server."""
         self._say(f"An agent's session: {INTENT}", "bold")
-        self._say(f"in {self._directory}", "dim")
+        self._say(f"in {self._directory}", "dim", whole=True)
         command = _colibri("serve", "--project", self._directory)
         log = os.path.join(self._directory, "server.log")
         with Client(command, env=self._env, log=log) as client:
@@ -206,29 +211,38 @@ class Demo:
         self._run("report", self.outcome["session"], "-o", self.outcome["report"])
 
     def say_what_next(self) -> None:
-        """Where to look, and how to go on."""
+        """Where to look, and how to go on; all of it can be copied."""
+        import colibri_verify  # noqa: PLC0415 - only to know where the file is
+
         project = shlex.quote(self._directory)
+        judge = shlex.join([sys.executable, colibri_verify.__file__, self._file(FORGED)])
         self._say()
         self._say("Next", "bold")
-        self._line("open", "", self.outcome["report"])
-        self._line("evidence", "", self.outcome["bundle"])
-        self._line("trail", "", f"colibri trail --project {project}")
-        self._line("check", "", f"colibri verify --project {project}")
-        self._line("yours", "", "colibri setup CLIENT, in your own project")
+        for what, text in (
+            ("open", self.outcome["report"]),
+            ("evidence", self.outcome["bundle"]),
+            ("forged", judge),
+            ("trail", program.typed(f"colibri trail --project {project}")),
+            ("check", program.typed(f"colibri verify --project {project}")),
+        ):
+            self._line(what, "", text, whole=True)
+        self._line("yours", "", program.typed("colibri setup CLIENT, in your own project"))
 
     # How it is shown, and what it starts.
 
-    def _say(self, text: str = "", style: str = "") -> None:
+    def _say(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
         if not self._quiet:
-            terminal.say(text, style)
+            terminal.line((text, style), whole=whole)
             sys.stdout.flush()
 
-    def _line(self, what: str, tool: str, text: str, style: str = "") -> None:
+    def _line(
+        self, what: str, tool: str, text: str, style: str = "", *, whole: bool = False
+    ) -> None:
+        """With `whole` it is to be copied, and left for the terminal to break."""
         if self._quiet:
             return
         front = f"  {what:<8}  " + (f"{tool:<19}  " if tool else "")
-        # What is to be copied is left for the terminal to break.
-        terminal.line((front + text, style), hang=len(front), whole=not tool)
+        terminal.line((front + text, style), hang=terminal.hang(len(front)), whole=whole)
         sys.stdout.flush()
         time.sleep(self._pause)
 
@@ -238,7 +252,7 @@ class Demo:
     def _run(self, *arguments: str) -> None:
         """A command of our own, as a person would type it."""
         shown = [os.path.basename(one) if os.path.isabs(one) else one for one in arguments]
-        self._line("$", "", f"colibri {shlex.join(shown)}", "dim")
+        self._line("$", "", program.typed(f"colibri {shlex.join(shown)}"), "dim")
         done = self._start(_colibri(*arguments, "--project", self._directory))
         if done.returncode:
             raise ResourceError(f"colibri {arguments[0]} failed: {_said(done)}", "report this")

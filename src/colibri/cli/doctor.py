@@ -14,7 +14,7 @@ import apsw
 
 import colibri
 from colibri import VERSION
-from colibri.cli import files, launch, project, storage, terminal
+from colibri.cli import files, launch, program, project, storage, terminal
 from colibri.cli.clients import CLIENTS, NAME
 from colibri.cli.finding import Finding, guarded, ok, problem, warning
 from colibri.cli.jsonc import Broken
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look at everything; the exit code."""
-    findings = list(examine(options.project))
+    findings = [one._replace(hint=program.typed(one.hint)) for one in examine(options.project)]
     problems = sum(finding.status == "problem" for finding in findings)
     warnings = sum(finding.status == "warning" for finding in findings)
     if options.json:
@@ -67,12 +67,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _summary(problems: int, warnings: int) -> str:
     if not problems:
-        return "fine" if not warnings else f"fine, with {_count(warnings, 'warning')}"
-    return _count(problems, "problem") + (f", {_count(warnings, 'warning')}" if warnings else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        return "fine" if not warnings else f"fine, with {terminal.count(warnings, 'warning')}"
+    return terminal.count(problems, "problem") + (
+        f", {terminal.count(warnings, 'warning')}" if warnings else ""
+    )
 
 
 def examine(named: str | None) -> Iterator[Finding]:
@@ -144,9 +142,9 @@ def _skills(root: str) -> Iterator[Finding]:
     try:
         with os.scandir(root) as folders:
             count = sum(os.path.isfile(os.path.join(one.path, "SKILL.md")) for one in folders)
-        yield ok("skills", f"{_count(count, 'skill')} in {root}")
+        yield ok("skills", f"{terminal.count(count, 'skill')} in {root}")
     except FileNotFoundError:
-        yield ok("skills", f"none: there is no {root}")
+        yield ok("skills", f"the project has none: there is no {root}; Colibri's own are there")
     except OSError as unreadable:
         hint = "set COLIBRI_SKILLS_ROOT to a folder that you can read"
         yield warning("skills", f"cannot look into {root}: {unreadable.strerror}", hint)

@@ -32,6 +32,9 @@ DESCRIPTION = """\
 Take the text of records out of the database for good: of thoughts, of titles and descriptions of
 tasks, of intents of sessions, of arguments of calls.
 
+A text and the call that brought it go together, whichever of the two is named, and so do records
+that repeat the text of a task; all of them are shown before anything is done.
+
 What goes is the payload. The records, their hashes, seals and proofs stay valid, an erasure record
 says what was erased, when, by whom and why, and every verifier reports it. It cannot be undone.
 """
@@ -110,9 +113,10 @@ def _run(options: argparse.Namespace, config: Config) -> int:
         left = _finish(opened)
     _report(options, config, targets, entry, gone=not left)
     if left:
+        finish = f"colibri erase --finish{project.again(options)}"
         raise ResourceError(
             f"old pages are left in {config.db_path} or its write-ahead log: {left}",
-            "close the clients of this project, then colibri erase --finish",
+            f"close the clients of this project, then {finish}",
         )
     return 0
 
@@ -190,14 +194,16 @@ def _report(
         )
         return
     if entry is not None:
-        terminal.say(f"erased {len(targets)} payloads, which record {entry.seq} says", "good")
+        payloads = terminal.count(len(targets), "payload")
+        terminal.line((f"erased {payloads}, which record {entry.seq} says", "good"), hang=2)
     if gone:
-        terminal.say(f"nothing is left of them in {config.db_path} and its write-ahead log")
-    terminal.say(
-        "not looked at: backups, exported bundles, the client's logs, the disk's free space"
+        text = f"nothing is left of them in {config.db_path} and its write-ahead log"
+        terminal.line(text, hang=2)
+    terminal.line(
+        "not looked at: backups, exported bundles, the client's logs, the disk's free space", hang=2
     )
     for backup in backups:
-        terminal.say(f"not looked at: {backup}")
+        terminal.line(f"not looked at: {backup}", hang=2, whole=True)
 
 
 def _ids(config: Config) -> Ids:

@@ -4,14 +4,15 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import project, terminal
-from colibri.core.errors import ResourceError
+from colibri.cli import files, lookup, project, terminal
+from colibri.core.errors import Refused
+from colibri.core.visible import visible
 from colibri.store import bundle, ledger
 from colibri.store.bundle import Contents
 
@@ -32,9 +33,13 @@ examples:
   colibri export --all -o log.colibri.json
   colibri export --thought R-17 R-20 -o two.colibri.json
 
-The database is only read; servers may go on writing meanwhile.
+colibri sessions and colibri tasks list the ids, colibri log --kind thought those of thoughts.
 
-Exit codes: 0 written, 1 no such session, task or thought, 73 configuration, 75 resource.
+The database is only read; servers may go on writing meanwhile. The file is readable for you alone
+until you change that: it holds everything that was recorded, as it was written.
+
+Exit codes: 0 written, 1 no such session, task or thought, or FILE exists already, 73 configuration,
+75 resource.
 """
 
 
@@ -66,44 +71,39 @@ def _thought(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Write the bundle; the exit code."""
     path: str = options.output
-    if path != "-" and os.path.exists(path) and not options.force:
-        raise ResourceError(f"{path} exists already", "name another file, or add --force")
+    if path != "-":
+        files.refuse_existing(path, force=options.force)
     with project.reading(options) as (_, reader):
         contents = _contents(reader, options)
-        written = _write(bundle.write(reader, contents), path)
+        written = files.write(bundle.write(reader, contents), path)
         _report(reader, contents, options, written)
     return 0
 
 
 def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
     if options.session is not None:
-        return bundle.of_session(reader, options.session)
+        return bundle.of_session(reader, lookup.session(reader, options.session).session_id)
     if options.task is not None:
-        return bundle.of_task(reader, options.task)
+        return bundle.of_task(reader, lookup.task(reader, options.task).task_id)
     if options.thought is not None:
-        return bundle.of_thoughts(reader, options.thought)
+        return _thoughts(reader, options.thought)
     return bundle.whole_log(reader)
 
 
-def _write(pieces: Iterator[bytes], path: str) -> int:
-    """Write all of it or nothing: a file is given its name when it is complete."""
-    size = 0
-    if path == "-":
-        for piece in pieces:
-            size += sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
-        return size
-    partial = f"{path}.partial-{os.getpid()}"
-    try:
-        with open(partial, "xb") as file:
-            for piece in pieces:
-                size += file.write(piece)
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.unlink(partial)
-        raise
-    return size
+def _thoughts(reader: Connection, ids: list[str]) -> Contents:
+    """Refused with what an id is, if it is no thought of one sealed session."""
+    found = [lookup.thought(reader, id) for id in ids]
+    named = {str(one.session): f"R-{one.seq} is of {one.session}" for one in found}
+    if len(named) > 1:
+        hint = "a proof leads to one seal: export the thoughts of one session at a time"
+        message = f"these thoughts are of several sessions: {', '.join(named.values())}"
+        raise Refused("ERR_NOT_FOUND", message, hint=hint)
+    (session,) = named
+    if lookup.session(reader, session).root is None:
+        message = f"the session {session} is open: its thoughts have no proofs before it is sealed"
+        hint = f"colibri export --session {session} has them all, without proofs"
+        raise Refused("ERR_NOT_FINALIZED", message, hint=hint)
+    return bundle.of_thoughts(reader, ids)
 
 
 def _report(reader: Connection, contents: Contents, options: argparse.Namespace, size: int) -> None:
@@ -122,6 +122,16 @@ def _report(reader: Connection, contents: Contents, options: argparse.Namespace,
     if options.json:
         print(json.dumps(report), file=stream)
         return
-    print(f"wrote {options.output}: {len(contents.headers)} records, {size:,} bytes", file=stream)
+    records = terminal.count(len(contents.headers), "record")
+    size_of = terminal.count(size, "byte")
+    print(f"wrote {visible(options.output)}: {records}, {size_of}", file=stream)
     print(f"head   {last}:{leaf}", file=stream)
-    print(f"check  python colibri_verify.py {options.output}", file=stream)
+    print(f"check  {_check(options.output)}", file=stream)
+
+
+def _check(path: str) -> str:
+    """The command that checks it, to be copied: the verifier is one file, and needs no Colibri."""
+    import colibri_verify  # noqa: PLC0415 - 15 ms, only to know where the file is
+
+    bundle = "FILE" if path == "-" else shlex.quote(os.path.abspath(path))
+    return f"{shlex.join([sys.executable, colibri_verify.__file__])} {bundle}"

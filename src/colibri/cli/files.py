@@ -1,15 +1,76 @@
-"""Text files of other programs: read as they are, replaced whole or not at all.
+"""Files that commands write: whole or not at all, and never over another without being told to.
 
-A link is followed to the file it names, and stays. A file that is replaced keeps its permissions
-and its owner, and is copied beside itself first.
+A link is followed to the file it names, and stays. What we write for people is for its owner alone:
+evidence may hold what nobody else should read. A text file of another program is read as it is;
+when it is replaced, the new one has its permissions and its owner, and the old is kept beside it.
 """
 
 import os
 import stat
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from colibri.cli.jsonc import Broken
-from colibri.core.errors import ResourceError
+from colibri.core.errors import Refused, ResourceError
+
+# Ours.
+
+
+def refuse_existing(path: str, *, force: bool) -> None:
+    """ERR_EXISTS, unless it may be replaced; what is no regular file never is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        what = "a directory" if os.path.isdir(path) else "not a regular file"
+        raise Refused("ERR_EXISTS", f"{path} is {what}", hint="name a file")
+    if os.path.exists(path) and not force:
+        hint = "name another file, or add --force"
+        raise Refused("ERR_EXISTS", f"{path} exists already", hint=hint)
+
+
+def write(pieces: Iterable[bytes], path: str) -> int:
+    """Write pieces into a file, or to stdout for -; how many bytes.
+
+    A file is given its name when it is complete and on the disk.
+    """
+    if path == "-":
+        size = sum(map(sys.stdout.buffer.write, pieces))
+        sys.stdout.buffer.flush()
+        return size
+    path = os.path.realpath(path)
+    partial = f"{path}.partial-{os.getpid()}"
+    try:
+        with _opened(partial, 0o600) as file:
+            size = sum(map(file.write, pieces))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as problem:
+        hint = "is there such a directory, may you write there, and has the disk room?"
+        raise ResourceError(f"cannot write {path}: {why(problem)}", hint) from problem
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+    return size
+
+
+def reason(problem: OSError) -> str:
+    """What the system says is wrong, in words: which file, and why."""
+    return f"cannot use {problem.filename}: {why(problem)}" if problem.filename else why(problem)
+
+
+def why(problem: OSError) -> str:
+    """The same without the file."""
+    return problem.strerror or str(problem)
+
+
+def _opened(path: str, mode: int) -> BinaryIO:
+    """A new file for writing."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    return open(descriptor, "wb")
+
+
+# Those of other programs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +145,8 @@ def _refuse_changed(old: Text) -> None:
 
 def _create(path: str, text: str, like: os.stat_result | None) -> None:
     """A new file, synced; nobody can look into it before it has the permissions of the other."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
-    with open(descriptor, "wb") as file:
+    with _opened(path, 0o600 if like else 0o666) as file:
+        descriptor = file.fileno()
         if like:
             made = os.fstat(descriptor)
             if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):

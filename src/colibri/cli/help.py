@@ -5,13 +5,15 @@ examples and tables, and stay as they are.
 """
 
 import argparse
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from colibri.cli import terminal
+from colibri.cli import lookup, terminal
+from colibri.core.visible import visible
 
 WIDTH = 80
 _COLUMN = 24  # where the words about an option begin
@@ -19,6 +21,16 @@ _NARROW = 60  # below this they go under it
 
 # nargs -> how often an argument may be given
 _OFTEN: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} ...]", "+": "{} [...]"}
+
+# What argparse says -> what we say.
+_PHRASES = (
+    (r"the following arguments are required: (.+)", "missing: {}"),
+    (r"one of the arguments (.+) is required", "one of these is missing: {}"),
+    (r"argument (.+): not allowed with argument (.+)", "{} and {} do not go together"),
+    (r"argument (.+): expected .*argument.*", "{} needs a value"),
+    (r"argument (.+): ignored explicit argument (.+)", "{} takes no value, but was given {}"),
+    (r"argument ([^:]+: .+)", "{}"),
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,9 +71,35 @@ class Parser(argparse.ArgumentParser):
                 each = (_invocation(one, one.option_strings[-1:]) for one in group._group_actions)
                 yield f"({' | '.join(each)})"
 
+    def print_help(self, file: Any = None) -> None:
+        """At once, and with its errors, which argparse swallows: a reader may have gone away."""
+        print(self.format_help(), end="", file=file, flush=True)
+
+    def parse_known_args(self, *args: Any, **settings: Any) -> Any:
+        """With a word about what is not known: argparse itself only repeats it."""
+        options, unknown = super().parse_known_args(*args, **settings)
+        if unknown:
+            near = lookup.nearest(unknown[0], list(self._option_string_actions))
+            given = visible(" ".join(unknown))
+            self.error(f"{self.prog} does not take {given}\n{lookup.question(near)}")
+        return options, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = list(map(str, action.choices))
+            near = lookup.question(lookup.nearest(str(value), known))
+            raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(known)}\n{near}")
+
     def error(self, message: str) -> NoReturn:
-        """What is wrong and where help is; exit code 2."""
-        terminal.complain(message, f"{self.prog} --help explains what it takes")
+        """What is wrong, perhaps a hint, its second line, and where help is; exit code 2."""
+        wrong, _, hint = message.partition("\n")
+        for phrase, ours in _PHRASES:
+            if found := re.fullmatch(phrase, wrong):
+                wrong = ours.format(*found.groups())
+                break
+        if not hint or hint.endswith("?"):
+            hint = f"{hint} {self.prog} --help explains what it takes".lstrip()
+        terminal.complain(wrong, hint)
         sys.exit(2)
 
 

@@ -37,18 +37,22 @@ def command() -> list[str]:
     A clone has scripts/colibri, which also mends its environment; an installed package has the
     script that its installer made. -P: a folder named colibri in the user's project is not ours.
     """
-    for find in (_launcher, _console_script):
+    for find in (launcher, _console_script):
         script = find()
         if os.path.isfile(script) and os.access(script, os.X_OK):
             return [_utf8(script)]
     return [_utf8(sys.executable), "-P", "-m", "colibri"]
 
 
-def _launcher() -> str:
-    """scripts/colibri of the clone that the package is in; "" if it is in none."""
-    clone = os.path.dirname(os.path.dirname(_package()))
-    is_clone = os.path.isfile(os.path.join(clone, "locks", "run.txt"))
-    return os.path.join(clone, "scripts", "colibri") if is_clone else ""
+def clone() -> str:
+    """The clone that the package is in; "" if it is in none."""
+    above = os.path.dirname(os.path.dirname(package()))
+    return above if os.path.isfile(os.path.join(above, "locks", "run.txt")) else ""
+
+
+def launcher() -> str:
+    """scripts/colibri of that clone; "" if there is none."""
+    return os.path.join(clone(), "scripts", "colibri") if clone() else ""
 
 
 def _console_script() -> str:
@@ -61,7 +65,7 @@ def _console_script() -> str:
         return ""
     paths = {file.as_posix(): os.path.abspath(file.locate()) for file in files}
     own = os.path.dirname(paths.get("colibri/__init__.py", ""))
-    if os.path.realpath(own) != os.path.realpath(_package()):
+    if os.path.realpath(own) != os.path.realpath(package()):
         return ""  # what is installed is another copy
     return next((path for name, path in paths.items() if name.endswith("/bin/colibri")), "")
 
@@ -73,7 +77,8 @@ def _utf8(path: str) -> str:
     return path
 
 
-def _package() -> str:
+def package() -> str:
+    """Where our modules are."""
     return os.path.dirname(os.path.abspath(colibri.__file__))
 
 

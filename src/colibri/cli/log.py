@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,10 +71,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _seq(text: str) -> int:
-    seq = times.since(text)
-    if not isinstance(seq, int):
-        raise argparse.ArgumentTypeError(f"{text!r} is not the seq of a record, such as 17")
-    return seq
+    found = re.fullmatch(r"(?:#|R-)?([0-9]{1,15})", text)
+    if not found:
+        hint = "colibri log shows them; colibri trail ID tells of a session or a task"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not the number of a record, such as 17 or R-17\n{hint}"
+        )
+    return int(found[1])
 
 
 def run(options: argparse.Namespace) -> int:

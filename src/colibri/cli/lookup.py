@@ -10,10 +10,12 @@ from colibri.core.errors import Refused
 from colibri.store import sessions, tasks, timeline
 from colibri.store.sessions import Session
 from colibri.store.tasks import Filter, Task
+from colibri.store.timeline import Record
 
 AMONG = 1000  # the newest ids, in which near ones are looked for
-LIST_SESSIONS = "colibri log --kind session.open lists sessions"
+LIST_SESSIONS = "colibri sessions lists sessions"
 LIST_TASKS = "colibri tasks lists tasks"
+LIST_THOUGHTS = "colibri log --kind thought lists thoughts; R- and the number is the id of one"
 
 
 def session(db: Connection, id: str) -> Session:
@@ -42,6 +44,17 @@ def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
         near = [*_near_tasks(db, id), *_near_sessions(db, id)]
         hint = f"{LIST_SESSIONS}; {LIST_TASKS}"
         raise _unknown(f"there is no session or task {id}", near, hint) from None
+
+
+def thought(db: Connection, id: str) -> Record:
+    """The record of a thought; Refused, with what it is instead."""
+    seq = int(id.removeprefix("R-"))
+    record = timeline.get(db, seq)
+    if record is None:
+        raise _unknown(f"there is no thought {id}, nor any record {seq}", [], LIST_THOUGHTS)
+    if record.kind != "thought":
+        raise _unknown(f"{id} is no thought: record {seq} is a {record.kind}", [], LIST_THOUGHTS)
+    return record
 
 
 def nearest(word: str, known: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The project that a command looks at: its configuration and its database, read-only."""
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,6 +16,11 @@ from colibri.store import db
 def option(parser: argparse.ArgumentParser) -> None:
     """--project, the same everywhere."""
     parser.add_argument("--project", metavar="DIR", help="the project directory")
+
+
+def again(options: argparse.Namespace) -> str:
+    """What a command of a hint needs to be about the same project."""
+    return f" --project {shlex.quote(options.project)}" if options.project else ""
 
 
 @contextmanager

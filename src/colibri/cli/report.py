@@ -2,15 +2,12 @@
 
 import argparse
 import json
-import os
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import project, report_page, terminal
-from colibri.core.errors import Refused, ResourceError
+from colibri.cli import files, lookup, project, report_page, terminal
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger, sessions
 from colibri.store.bundle import Contents
@@ -31,9 +28,11 @@ examples:
   colibri report S-0123456789ab -o report.html
   colibri report T-0001 -o task.html --open
 
+colibri sessions and colibri tasks list the ids.
 An ID that a session and a task have both is taken as the session's. Give whoever reads the report
 the root of the seal, or a head, by another way: the page has a field to compare it.
-Exit codes: 0 written, 1 no such session or task, 73 configuration, 75 resource.
+Exit codes: 0 written, 1 no such session or task, or FILE exists already, 73 configuration,
+75 resource.
 """
 
 
@@ -55,11 +54,11 @@ def run(options: argparse.Namespace) -> int:
     path: str = options.output
     if path == "-" and options.open:
         options.complain("--open needs a file, and -o - is none")
-    if path != "-" and os.path.exists(path) and not options.force:
-        raise ResourceError(f"{path} exists already", "name another file, or add --force")
+    if path != "-":
+        files.refuse_existing(path, force=options.force)
     with project.reading(options) as (_, reader):
         contents = _contents(reader, options.id)
-        size = _write(report_page.write(bundle.write(reader, contents)), path)
+        size = files.write(report_page.write(bundle.write(reader, contents)), path)
         _say(_facts(reader, contents, path, size), options)
     if options.open:
         _open(path)
@@ -67,34 +66,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _contents(reader: Connection, id: str) -> Contents:
-    if sessions.find(reader, id) is not None:
-        return bundle.of_session(reader, id)
-    try:
-        return bundle.of_task(reader, id)
-    except Refused:
-        hint = "colibri status lists open sessions, colibri tasks the tasks"
-        message = f"there is no session or task {visible(id)}"
-        raise Refused("ERR_NOT_FOUND", message, hint=hint) from None
-
-
-def _write(pieces: Iterator[bytes], path: str) -> int:
-    """Write all of it or nothing: a file is given its name when it is complete."""
-    if path == "-":
-        size = sum(map(sys.stdout.buffer.write, pieces))
-        sys.stdout.buffer.flush()
-        return size
-    partial = f"{path}.partial-{os.getpid()}"
-    try:
-        # For its owner alone: it may hold what nobody else should read.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            size = sum(map(file.write, pieces))
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.unlink(partial)
-        raise
-    return size
+    session, _ = lookup.either(reader, id)
+    return bundle.of_task(reader, id) if session is None else bundle.of_session(reader, id)
 
 
 def _facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
@@ -122,8 +95,9 @@ def _say(facts: dict[str, Any], options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(facts), file=stream)
         return
-    records, size, head = facts["records"], facts["bytes"], facts["head"]
-    print(f"wrote {visible(facts['file'])}: {records} records, {size:,} bytes", file=stream)
+    head = facts["head"]
+    many, size = terminal.count(facts["records"], "record"), terminal.count(facts["bytes"], "byte")
+    print(f"wrote {visible(facts['file'])}: {many}, {size}", file=stream)
     print(f"head   {head['seq']}:{head['leaf']}", file=stream)
     if facts["root"]:
         print(f"root   {facts['root']}", file=stream)
@@ -134,4 +108,4 @@ def _open(path: str) -> None:
     from pathlib import Path  # noqa: PLC0415
 
     if not webbrowser.open(Path(path).resolve().as_uri()):
-        print("colibri: hint: no browser was found: open the file yourself", file=sys.stderr)
+        terminal.note("hint: no browser was found: open the file yourself")

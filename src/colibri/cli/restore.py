@@ -12,11 +12,11 @@ from typing import Any
 import apsw
 from apsw import Connection
 
-from colibri.cli import project, terminal
+from colibri.cli import program, project, terminal
 from colibri.cli.backup import check, is_same, summary
 from colibri.cli.progress import Bar
 from colibri.config import load
-from colibri.core.errors import Damaged, ResourceError
+from colibri.core.errors import Damaged, Refused, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.visible import visible
 from colibri.store import backup, db, ledger
@@ -42,8 +42,8 @@ Exit codes: 0 restored, 1 the copy is not sound, or something would be lost and 
 RELATIONS = {
     "none": "there is no database yet",
     "identical": "the copy and the database hold the same records",
-    "newer": "the database is part of the copy, which has {gained:,} records more",
-    "older": "the copy is older: it ends at record {common:,}, {lost:,} records ago",
+    "newer": "the database is part of the copy, which has {gained_records} more",
+    "older": "the copy is older: it ends at record {common:,}, {lost_records} ago",
     "diverged": "the two went different ways after record {common:,}",
     "another log": "the copy is of another log",
     "unknown": "the database cannot be read: {reason}",
@@ -65,7 +65,8 @@ def run(options: argparse.Namespace) -> int:
     the database, 4 check that, 5 compare, 6 ask, 7 put it in place, 8 tell."""
     path = os.path.realpath(load(options.project).db_path)
     if is_same(options.file, path):
-        raise ResourceError(f"{options.file} is the database itself", "name a copy of it")
+        message = f"{options.file} is the database itself"
+        raise Refused("ERR_EXISTS", message, hint="name a copy of it")
     new = f"{path}.restore-{os.getpid()}"
     with closing(backup.open_copy(options.file)) as source, db.alone(path):  # 1, 2
         try:
@@ -118,7 +119,7 @@ def _agreed(found: dict[str, Any], options: argparse.Namespace) -> bool:
     """Whether what is lost may be lost."""
     if options.force:
         return True
-    relation = RELATIONS[found["relation"]].format(**found)
+    relation = _relation(found)
     if options.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         terminal.complain(relation, f"{_loss(found)}; --force restores all the same")
         return False
@@ -131,6 +132,15 @@ def _agreed(found: dict[str, Any], options: argparse.Namespace) -> bool:
     return False
 
 
+def _relation(found: dict[str, Any]) -> str:
+    """How the copy and the database relate, in words."""
+    numbers = {
+        f"{name}_records": terminal.count(found.get(name) or 0, "record")
+        for name in ("gained", "lost")
+    }
+    return RELATIONS[found["relation"]].format(**found, **numbers)
+
+
 def _loss(found: dict[str, Any]) -> str:
     """What would be gone, in words."""
     if found["lost"] is None:
@@ -138,7 +148,7 @@ def _loss(found: dict[str, Any]) -> str:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found["kinds"].items())
     back = "; what was erased since would be readable again" if "erasure" in found["kinds"] else ""
     return (
-        f"{found['lost']:,} records from {found['since']} to {found['until']}"
+        f"{terminal.count(found['lost'], 'record')} from {found['since']} to {found['until']}"
         f" would no longer be in the log ({kinds}){back}"
     )
 
@@ -157,19 +167,24 @@ def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:
     if options.json:
         terminal.emit(result)
         return
-    terminal.say(f"restored {result['database']} from {options.file}", "good")
-    terminal.say(f"compared {RELATIONS[result['relation']].format(**result)}")
+    line = terminal.line
+    line((f"restored {result['database']} from {options.file}", "good"), hang=9)
+    line(f"compared {_relation(result)}", hang=9)
     head = result["head"]
-    terminal.say(f"head     {head['seq']}:{head['leaf']}" if head else "head     none: it is empty")
+    shown = f"{head['seq']}:{head['leaf']}" if head else "none: it is empty"
+    line(f"head     {shown}", whole=True)
     if result["older_schema"]:
-        terminal.say("schema   an older Colibri wrote it: the next start of a server migrates it")
+        line("schema   an older Colibri wrote it: the next start of a server migrates it", hang=9)
     for name in result["kept"]:
-        terminal.say(f"before   {name}")
+        line(f"before   {name}", whole=True)
     if result["relation"] not in ("none", "unknown"):
-        terminal.say(f"back     colibri restore {shlex.quote(result['kept'][0])}")
+        back = f"colibri restore {shlex.quote(result['kept'][0])}{project.again(options)}"
+        line(f"back     {program.typed(back)}", whole=True)
     if result["lost"] != 0:
         since = f"after record {result['common']:,}" if result.get("common") else "until now"
-        terminal.say(
+        says = program.typed("colibri verify --head says so")
+        line(
             f"note     receipts and heads given out {since} lead to no record of this log any"
-            " more, or to another: colibri verify --head says so"
+            f" more, or to another: {says}",
+            hang=9,
         )

@@ -4,7 +4,8 @@ import argparse
 import difflib
 import os
 import re
-import sys
+import shlex
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from colibri.cli import files, launch, project, terminal
 from colibri.cli.clients import CLIENTS, FIXED, NAME, Language
 from colibri.cli.files import Text
 from colibri.cli.jsonc import Broken
-from colibri.config import load
+from colibri.config import Config, load
 from colibri.core.errors import Refused
 
 HELP = "add Colibri to an MCP client"
@@ -97,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
         terminal.emit(_report(change, written, backup))
     else:
         _tell(change, written, backup)
+        if change.action != "print" and not options.user:
+            _remind(load(options.project))
     return 0
 
 
@@ -120,8 +123,9 @@ def _plan(options: argparse.Namespace) -> Change:
     except Broken as problem:
         raise Refused("ERR_BROKEN_FILE", f"{file}, {problem}: mend it, then try again") from problem
     if new is None:
-        by_hand = f"add by hand what colibri setup {options.client} --print prints"
-        raise Refused("ERR_UNUSUAL_FILE", f"{file} has its servers in an unusual form: {by_hand}")
+        message = f"{file} has its servers in an unusual form: add it by hand"
+        hint = f"colibri setup {options.client} --print prints what to add"
+        raise Refused("ERR_UNUSUAL_FILE", message, hint=hint)
     action: Action = "none" if new == old.text else "change" if old.found else "create"
     return Change(options.client, scope, file, action, entry, snippet, old, new)
 
@@ -186,19 +190,50 @@ def _tell(change: Change, written: bool, backup: str | None) -> None:
     if change.action == "print":
         print(change.snippet, end="")
     elif change.action == "none":
-        terminal.say(f"nothing to do: {change.file} starts this Colibri already")
+        terminal.line(f"nothing to do: {change.file} starts this Colibri already", hang=2)
     elif written:
-        terminal.say(f"wrote   {change.file}")
+        terminal.line(f"wrote   {change.file}", whole=True)
         if backup:
-            terminal.say(f"backup  {backup}")
-        terminal.say(f"next    {CLIENTS[change.client].then}")
+            terminal.line(f"backup  {backup}", whole=True)
+        terminal.line(f"next    {CLIENTS[change.client].then}", hang=8)
     else:
         for line in _diff(change):
             terminal.say(line, _COLOURS.get(line[:1], ""))
-        print(
-            "colibri: hint: nothing is written yet; add --write to make this change",
-            file=sys.stderr,
+        terminal.note("hint: nothing is written yet; add --write to make this change")
+
+
+def _remind(config: Config) -> None:
+    """What people forget: to be in their own project, and that git need not know the ledger."""
+    clone = launch.clone()
+    if clone and os.path.samefile(config.project, clone):
+        terminal.note(
+            "hint: this is the clone of Colibri itself: run it in your own project, or name that"
+            " with --project DIR"
         )
+    elif line := _unignored(config):
+        file = shlex.quote(os.path.join(config.project, ".gitignore"))
+        terminal.note(
+            "hint: git would take the ledger into your history; to keep it out:"
+            f" echo {shlex.quote(line)} >> {file}"
+        )
+
+
+def _unignored(config: Config) -> str:
+    """The line for .gitignore that is missing; "" if none is, or git cannot tell."""
+    beside = os.path.relpath(config.db_path, config.project)
+    if beside.startswith(os.pardir):
+        return ""
+    try:
+        done = subprocess.run(
+            ["git", "-C", config.project, "check-ignore", "--quiet", beside],
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    folder = os.path.dirname(beside)
+    return "" if done.returncode != 1 else f"{folder}/" if folder else f"{beside}*"
 
 
 def _diff(change: Change) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import project, terminal, times, words
+from colibri.cli import program, project, terminal, times, words
 from colibri.config import Config, load
 from colibri.core.ledger import Head
 from colibri.core.states import Status
@@ -77,7 +77,7 @@ def _show_nothing(config: Config, options: argparse.Namespace) -> None:
     terminal.field("project", config.project, whole=True)
     terminal.field("store", config.db_path, whole=True)
     terminal.field("", "there is no ledger yet: the first start of the server makes it")
-    terminal.field("next", "add `colibri serve` to your MCP client; colibri --help has more")
+    terminal.field("next", program.typed("colibri setup CLIENT --write adds it to your MCP client"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _json(config: Config, seen: Seen) -> dict[str, Any]:
         "sessions": {
             "open": seen.open_sessions,
             "sealed": seen.sealed_sessions,
-            "newest_open": [_session(one) for one in seen.newest_open],
+            "newest_open": [words.session_json(one) for one in seen.newest_open],
         },
         "tasks": {
             "total": sum(seen.states.values()),
@@ -156,15 +156,9 @@ def _json(config: Config, seen: Seen) -> dict[str, Any]:
             for call in seen.open_calls
         ],
         "open_calls_after": seen.open_calls_after,
-        "last_seal": seen.last_seal and _session(seen.last_seal),
+        "last_seal": seen.last_seal and words.session_json(seen.last_seal),
         "last_activity": seen.newest and seen.newest.at,
     }
-
-
-def _session(session: Session) -> dict[str, Any]:
-    names = ("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at")
-    root = None if session.root is None else session.root.hex()
-    return {**{name: getattr(session, name) for name in names}, "root": root}
 
 
 def _size(path: str) -> int:
@@ -201,16 +195,17 @@ def _show_sessions(seen: Seen) -> None:
     print()
     field("sessions", f"{seen.open_sessions} open, {seen.sealed_sessions} sealed")
     for session in seen.newest_open:
-        facts = (
-            f"  {words.thoughts(session.record_count)}, opened {times.shown(session.started_at)}"
-        )
+        thoughts = terminal.count(session.record_count, "thought")
+        facts = f"  {thoughts}, opened {times.shown(session.started_at)}"
         field(
             "", (session.session_id, "good"), f"  {words.excerpt(session.intent)}", (facts, "dim")
         )
     if more := seen.open_sessions - len(seen.newest_open):
-        field("", (f"… and {more} more that are open", "dim"))
+        lists = program.typed("colibri sessions --open")
+        field("", (f"… and {more} more that are open: {lists}", "dim"))
     if (seal := seen.last_seal) and seal.root and seal.finalized_at:
-        facts = f"  {words.thoughts(seal.record_count)}, {times.shown(seal.finalized_at)}"
+        thoughts = terminal.count(seal.record_count, "thought")
+        facts = f"  {thoughts}, {times.shown(seal.finalized_at)}"
         field("last seal", (seal.session_id, "bold"), (facts, "dim"))
         field("root", seal.root.hex(), whole=True)
 

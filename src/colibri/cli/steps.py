@@ -90,7 +90,7 @@ def _opening(record: Record, payload: Mapping[str, Any]) -> Entry:
 
 
 def _seal(record: Record, payload: Mapping[str, Any]) -> Entry:
-    head: Spans = [("sealed", "good"), f"  {words.thoughts(payload['count'])}"]
+    head: Spans = [("sealed", "good"), f"  {terminal.count(payload['count'], 'thought')}"]
     return Entry(record, head, whole=f"root {payload['root']}")
 
 

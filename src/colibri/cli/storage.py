@@ -7,7 +7,6 @@ appears beside it either. Sizes and permissions come from `os.stat`.
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Iterator
 
 import apsw
@@ -16,7 +15,7 @@ from colibri.cli.finding import Finding, guarded, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode
-from colibri.store import db, ledger
+from colibri.store import db, ledger, place
 
 NEWEST = 1000
 MIB = 1 << 20
@@ -26,20 +25,15 @@ LARGE_WAL = 64 * MIB
 
 _WRITABLE = "make it writable, or set COLIBRI_DB_PATH to another place"
 
-# Other hosts may have the file open there, or locks and shared memory are not to be relied on.
-_REMOTE = re.compile(
-    r"nfs|cifs|smb|afs|9p|ceph|gluster|lustre|beegfs|gpfs|orangefs|dav|sshfs|vboxsf|virtiofs"
-    r"|prl_fs|drvfs|rclone|s3fs|gcsfuse"
-)
-# As Linux and as macOS print it: `srv:/x on /mnt type nfs4 (rw)`, `srv:/x on /Volumes/x (nfs, …)`.
-_MOUNT = re.compile(r".*? on (/.*?) (?:type (\S+) )?\(([^,)]+)")
+# A server does not refuse these, but other hosts may have the file open there, too.
+_SHARED = re.compile(r"beegfs|dav|drvfs|gluster|orangefs|prl_fs|vboxsf|virtiofs")
 
 
 def examine(config: Config) -> Iterator[Finding]:
     """Everything about the database of a project."""
     path = os.path.realpath(config.db_path)  # as SQLite does: there are its `-wal` and its lock
     directory = _standing(os.path.dirname(path))
-    yield from guarded("file system", _file_system, directory)
+    yield from guarded("file system", _file_system, path, directory)
     yield from guarded("disk space", _space, directory)
     if config.mode == Mode.MINIMAL:
         yield ok("database", f"{path}, which mode MINIMAL does not open")
@@ -62,7 +56,7 @@ def _standing(path: str) -> str:
 def _missing(path: str, directory: str, mode: Mode) -> Iterator[Finding]:
     beside = os.path.relpath(path, directory).split(os.sep)[0]
     if mode == Mode.READONLY:
-        hint = "start Colibri in mode FULL once"
+        hint = db.MAKE
         yield problem("database", f"there is none at {path}, and READONLY makes none", hint)
     elif os.path.exists(os.path.join(directory, beside)):
         detail = f"{path} cannot be made: {os.path.join(directory, beside)} is not a directory"
@@ -74,39 +68,18 @@ def _missing(path: str, directory: str, mode: Mode) -> Iterator[Finding]:
         yield ok("database", f"none yet at {path}; the first start makes it")
 
 
-def _file_system(directory: str) -> Iterator[Finding]:
-    kind = file_system(directory, mounts())
-    if _REMOTE.search(kind):
+def _file_system(path: str, directory: str) -> Iterator[Finding]:
+    kind = place.file_system(directory) or "one that the system does not name"
+    try:
+        place.require_local(path)
+    except ResourceError as remote:
+        yield problem("file system", remote.message, remote.hint)
+        return
+    if _SHARED.search(kind):
         hint = "set COLIBRI_DB_PATH to a local disk; on this one several hosts can damage it"
         yield warning("file system", f"{directory} is on {kind}", hint)
     else:
-        yield ok("file system", f"{directory} is on {kind or 'one that the system does not name'}")
-
-
-def file_system(path: str, mounted: list[tuple[str, str]]) -> str:
-    """The type of the file system that a path is on, "" if it is not among these."""
-    best = ("", "")
-    for point, kind in mounted:
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best[0]):  # of two at one place the later covers the other
-            best = (point, kind)
-    return best[1]
-
-
-def mounts(table: str = "/proc/self/mounts") -> list[tuple[str, str]]:
-    """(where, type) of all that is mounted."""
-    try:
-        with open(table, encoding="utf-8", errors="surrogateescape") as file:
-            fields = [line.split(" ") for line in file]
-    except OSError:  # not Linux
-        done = subprocess.run(["mount"], capture_output=True, text=True, check=False, timeout=10)
-        found = [_MOUNT.match(line) for line in done.stdout.splitlines()]
-        return [(match[1], match[2] or match[3]) for match in found if match]
-    return [(_unescape(field[1]), field[2]) for field in fields]
-
-
-def _unescape(point: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), point)
+        yield ok("file system", f"{directory} is on {kind}")
 
 
 def _space(directory: str) -> Iterator[Finding]:

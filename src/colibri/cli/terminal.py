@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from colibri.cli import program
 from colibri.core.visible import visible as safe
 
 if TYPE_CHECKING:
@@ -93,12 +94,17 @@ def complain(error: str, hint: str = "") -> None:
     """What went wrong and what to do, on stderr."""
     print(f"colibri: error: {safe(error)}", file=sys.stderr)
     if hint:
-        print(f"colibri: hint: {safe(hint)}", file=sys.stderr)
+        note(f"hint: {hint}")
 
 
 def note(text: str) -> None:
     """Words about the answer, on stderr."""
-    print(f"colibri: {safe(text)}", file=sys.stderr)
+    print(f"colibri: {safe(program.typed(text))}", file=sys.stderr)
+
+
+def count(number: int, noun: str) -> str:
+    """So many of them: 1 record, 2 records."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def say(text: str = "", style: str = "", *, lines: bool = False) -> None:

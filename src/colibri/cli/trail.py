@@ -32,6 +32,8 @@ examples:
   colibri trail T-0001 --type decision  why things are as they are
   colibri trail --all --follow --limit 20
 
+colibri sessions and colibri tasks list the ids.
+
 --follow ends by itself when its session is sealed. A call that was refused
 because its arguments did not fit names no session and no task: --all shows it.
 
@@ -86,8 +88,13 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     if not options.json:
         _title(session, task)
     printer = steps.Printer(hidden=(session.session_id if session else None, task_id))
+    unknown = 0
     for step in _steps(found, last):
         _print(step, printer, options)
+        unknown += sum(one.kind == "thought" and one.payload is None for one in step.records)
+    if options.type and unknown:
+        what = terminal.count(unknown, "thought")
+        terminal.note(f"{what} left out: erased or unreadable, so that no type is known")
     if options.follow:
         for seq in follow.heads(db, path, after=last, until=_end_of(db, session)):
             for step in found.advance(seq):
@@ -106,7 +113,7 @@ def _whose(
         found = [_next_session(db, path)]
     found = found or timeline.newest_sessions(db, 1)
     if not found:
-        hint = "agents open one with audit_session_start; colibri trail --all shows every call"
+        hint = "an agent opens one when it begins to work; colibri trail --all shows every call"
         raise Refused("ERR_SESSION_NOT_FOUND", "there is no session yet", hint=hint)
     return found[0], None
 
@@ -135,7 +142,7 @@ def _title(session: Session | None, task: Task | None) -> None:
         state = "open" if session.root is None else "sealed"
         style = "good" if session.root is None else "dim"
         since = times.shown(session.started_at)
-        facts = f"  {words.thoughts(session.record_count)} · opened {since}"
+        facts = f"  {terminal.count(session.record_count, 'thought')} · opened {since}"
         terminal.line((session.session_id, "bold"), "  ", (state, style), (facts, "dim"), hang=2)
     if task is not None:
         terminal.line(

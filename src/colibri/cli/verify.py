@@ -1,20 +1,22 @@
 """`colibri verify`: is the log, a part of it or a bundle what it was, and what is not known."""
 
 import argparse
+import os
 import re
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import apsw
 from apsw import Connection
 
-from colibri.cli import project, terminal, verdict
+from colibri.cli import files, lookup, project, terminal, verdict
 from colibri.cli.progress import Bar
 from colibri.config import load
-from colibri.core.errors import Damaged, Refused, ResourceError
+from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.report import Report
-from colibri.store import backup, db, ledger, sessions, tasks
+from colibri.store import backup, db, ledger, sessions
 from colibri.store import verify as check
 from colibri.store.sessions import Session
 
@@ -36,15 +38,26 @@ examples:
   colibri verify --session S-0123456789ab --root HEX
   colibri verify session.colibri.json --root HEX
 
-The database is only read, a slice at a time; servers may go on writing meanwhile.
-Exit codes: 0 good, 1 bad, 2 cannot tell, 73 configuration, 130 interrupted.
+colibri sessions and colibri tasks list the ids.
+The database is only read, a slice at a time; servers may go on writing meanwhile. A report that
+colibri report wrote is no bundle: it checks itself when a browser opens it.
+
+The verdicts on a log and on a bundle have the same lines and codes (docs/formats.md §10 and §11); a
+log's has one line more, rows: whether what tools show is what the records say.
+
+--json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
+head, lines, sessions, erased, open_calls, findings [{code, seq, detail, meaning}], finding_count
+and not_checked [{code, detail}]; of a bundle what colibri_verify.py --json prints.
+
+Exit codes: 0 good, 1 bad, or there is no such session or task, 2 cannot tell, 73 configuration,
+75 resource, 130 interrupted.
 """
 
 EXIT = {"good": 0, "bad": 1, "cannot tell": 2}
-NO_ROOT = "no root from outside: whether a seal is the one that was published cannot be seen"
-NO_MOVES = "the moves of tasks: that takes the whole log, or --task"
-NO_PAGES = "pages and indexes of the file that hold no record: colibri backup looks at all pages"
-NO_TRUTH = "whether what was recorded is true, or something was never recorded"
+START = 4096  # bytes of a file, by which it is known
+BUNDLE = b"colibri-bundle/"
+PAGE = (b"<!doctype html", b"<html")
+FILES = "FILE is what export or backup wrote: a bundle, or a copy of the database"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -79,10 +92,18 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error("--head takes the whole log: leave out --session and --task")
     if options.root and options.task:
         options.usage_error("--root takes the whole log or a session: leave out --task")
-    if options.file is not None and not backup.is_database(options.file):
+    if options.file is None:
+        return _tell(_judge_log(load(options.project).db_path, options), options)
+    try:
+        if backup.is_database(options.file):
+            return _tell(_judge_log(options.file, options), options)
         return _judge_bundle(options)
-    path = load(options.project).db_path if options.file is None else options.file
-    judged = _judge_log(path, options)
+    except ResourceError as problem:  # there is nothing to judge in it
+        terminal.complain(problem.message, problem.hint)
+    return EXIT["cannot tell"]
+
+
+def _tell(judged: dict[str, Any], options: argparse.Namespace) -> int:
     if options.json:
         terminal.emit(judged)
     else:
@@ -97,15 +118,36 @@ def _judge_bundle(options: argparse.Namespace) -> int:
     root = options.root and options.root.hex()
     head = options.head and (options.head.seq, options.head.leaf.hex())
     try:
-        judged = colibri_verify.verify_file(options.file, root, head)
+        data = _read(options.file, colibri_verify.MAX_FILE + 1)
+        judged = colibri_verify.verify(data, root=root, head=head)
     except MemoryError:
-        terminal.complain(f"{options.file} takes more memory than there is", "nothing is concluded")
-        return EXIT["cannot tell"]
+        message = f"{options.file} takes more memory than there is"
+        raise ResourceError(message, "nothing is concluded") from None
     if options.json:
         terminal.emit(judged.as_json())
+    elif BUNDLE not in data[:START] and judged.findings[0]["code"] == "malformed-bundle":
+        raise ResourceError(f"{options.file} is no evidence bundle", FILES)
     else:
-        terminal.say(colibri_verify.as_text(judged).rstrip("\n"), lines=True)
+        verdict.show_rows(colibri_verify.as_text(judged))
     return judged.exit_code
+
+
+def _read(path: str, limit: int) -> bytes:
+    """What could be a bundle, read once, as it may be a pipe; else a ResourceError."""
+    if not os.path.exists(path):
+        raise ResourceError(f"there is no file {path}", FILES)
+    if os.path.isdir(path):
+        raise ResourceError(f"{path} is a directory", FILES)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit)
+    except OSError as problem:
+        raise ResourceError(f"cannot read {path}: {files.why(problem)}", FILES) from problem
+    if data[:START].lstrip().lower().startswith(PAGE):
+        message = f"{path} is a page for a browser, not a bundle: a report checks itself there"
+        hint = "colibri export --session ID -o FILE writes the evidence as a bundle to verify"
+        raise ResourceError(message, hint)
+    return data
 
 
 def _judge_log(path: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -126,29 +168,26 @@ def _judge_log(path: str, options: argparse.Namespace) -> dict[str, Any]:
         "open_calls": None,
         "findings": [],
         "finding_count": 0,
-        "not_checked": ["everything"],
+        "not_checked": [verdict.note("everything")],
     }
-    try:
-        with closing(db.open_reader(path)) as reader:
+    with closing(db.open_reader(path)) as reader:
+        try:
             judged["log"] = ledger.log_id(reader)
             report = _examine(reader, options)
             if not report.record_count and report.valid:
-                raise ResourceError("the log holds no records: there is nothing to check")
+                return judged | _cannot_tell("the log holds no records: there is nothing to check")
             judged |= _findings(report, list(sessions.every(reader)), options)
-    except (ResourceError, Refused) as problem:
-        return judged | _cannot_tell(problem.message, getattr(problem, "hint", ""))
-    except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError, Damaged) as problem:
-        damage = verdict.finding(None, "damaged file", str(problem))
-        judged["lines"]["intact"] = "no"
-        judged |= {"findings": [damage], "finding_count": 1}
-    except apsw.Error as problem:
-        return judged | _cannot_tell(
-            f"cannot read {path}: {problem}", "try again, or verify a copy"
-        )
+        except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError, Damaged) as problem:
+            damage = verdict.finding(None, "damaged-file", str(problem))
+            judged["lines"]["intact"] = "no"
+            judged |= {"findings": [damage], "finding_count": 1}
+        except apsw.Error as problem:
+            hint = "try again, or verify a copy"
+            return judged | _cannot_tell(f"cannot read {path}: {problem}", hint)
     return judged | {"verdict": "bad" if judged["finding_count"] else "good"}
 
 
-def _cannot_tell(reason: str, hint: str) -> dict[str, Any]:
+def _cannot_tell(reason: str, hint: str = "") -> dict[str, Any]:
     terminal.complain(reason, hint)
     return {"reason": reason}
 
@@ -158,14 +197,15 @@ def _examine(reader: Connection, options: argparse.Namespace) -> Report:
     newest = ledger.head(reader)
     first, last = 1, newest.seq if newest else 0
     if options.session is not None:
-        session = sessions.get(reader, options.session)
+        session = lookup.session(reader, options.session)
         first, last = session.open_seq, session.seal_seq or last
+    if options.task is not None:
+        lookup.task(reader, options.task)
     with Bar("verifying", "records", last - first + 1) as bar:
         try:
             if options.session is not None:
                 return check.verify_session(reader, options.session, pause=bar.slice)
             if options.task is not None:
-                tasks.get(reader, options.task)
                 return check.verify_task(reader, options.task)
             return check.verify(reader, head=options.head, pause=bar.slice)
         except KeyboardInterrupt:
@@ -177,30 +217,48 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
     """What was found, as members of the verdict."""
     looked_at = [one for one in every if options.session in (None, one.session_id)]
     roots = [one.root for one in looked_at if one.root is not None]
-    found = [verdict.finding(seq or None, what, detail) for seq, what, detail in report.breaks]
+    found = [
+        verdict.finding(seq or None, verdict.code_of(what), detail)
+        for seq, what, detail in report.breaks
+    ]
     count = report.broken_count
     if options.root is not None and options.root not in roots:
-        found.append(verdict.finding(None, "other root", f"seals that were compared: {len(roots)}"))
+        compared = f"seals that were compared: {len(roots)}"
+        found.append(verdict.finding(None, "root-differs", compared))
         count += 1
+    whole = options.task is None  # its records alone say nothing of seals, erasures and calls
     members: dict[str, Any] = {
         "records": report.record_count,
         "head": report.head and {"seq": report.head.seq, "leaf": report.head.leaf.hex()},
-        "lines": verdict.lines({one["what"] for one in found}, cut=count > len(found)),
+        "lines": verdict.lines({one["code"] for one in found}, cut=count > len(found)),
         "findings": found,
         "finding_count": count,
-        "not_checked": [*report.not_checked, NO_PAGES, NO_TRUTH],
+        "not_checked": list(_not_checked(report, options, sealed=whole and bool(roots))),
     }
-    if options.task is not None:  # its records alone say nothing of seals, erasures and calls
-        members["lines"]["seals"] = "not checked"
+    if not whole:
+        members["lines"]["sealed"] = "not checked"
         return members
-    if members["lines"]["seals"] == "yes" and not roots:
-        members["lines"]["seals"] = "none"
-    if options.session is not None:
-        members["not_checked"].append(NO_MOVES)
-    if roots and options.root is None:
-        members["not_checked"].append(NO_ROOT)
+    still_open = len(looked_at) - len(roots)
+    if members["lines"]["sealed"] == "yes":
+        members["lines"]["sealed"] = "open" if still_open else "yes" if roots else "none"
     return members | {
-        "sessions": {"sealed": len(roots), "open": len(looked_at) - len(roots)},
+        "sessions": {"sealed": len(roots), "open": still_open},
         "erased": list(report.erased),
         "open_calls": [call._asdict() for call in report.open_calls],
     }
+
+
+def _not_checked(
+    report: Report, options: argparse.Namespace, *, sealed: bool
+) -> Iterator[dict[str, str]]:
+    """As a bundle's verdict has it: what is never checked, then what was not this time."""
+    yield from map(verdict.note, ("truth", "clock", "arguments", "pages"))
+    for text in report.not_checked:
+        if not text.endswith("can no longer be read"):  # those are counted below
+            yield verdict.note_on(text)
+    if report.erased:
+        yield verdict.note("erased", f"{len(report.erased)} in all")
+    if sealed and options.root is None:
+        yield verdict.note("outside-root")
+    if options.session is not None:
+        yield verdict.note("moves")

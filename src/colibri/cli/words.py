@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from colibri.cli.terminal import Span
+from colibri.cli.terminal import Span, count
 from colibri.core.states import Status
+from colibri.store.sessions import Session
 from colibri.store.timeline import Record, Step
 
 EXCERPT = 60
@@ -63,6 +64,13 @@ def step_json(step: Step) -> JSON:
     }
 
 
+def session_json(session: Session) -> JSON:
+    """A session as --json prints it."""
+    names = ("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at")
+    root = None if session.root is None else session.root.hex()
+    return {**{name: getattr(session, name) for name in names}, "root": root}
+
+
 # For people.
 
 
@@ -97,7 +105,8 @@ def arguments(given: Mapping[str, Any] | None) -> str:
 
 def _argument(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"({value.get('size')} bytes)"
+        size = value.get("size")
+        return f"({count(size, 'byte')})" if isinstance(size, int) else "(a text)"
     if isinstance(value, list):
         return ",".join(map(str, value)) or "nothing"
     return "none" if value is None else str(value)
@@ -148,7 +157,7 @@ def _value(name: str, value: Any) -> str:
     if value is None or value == []:
         return "none"
     if name == "description":
-        return f"a text of {len(str(value))} characters"
+        return f"a text of {count(len(str(value)), 'character')}"
     if name == "title":
         return f"“{value}”"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -175,16 +184,13 @@ def _thought(payload: JSON) -> Spans:
 
 
 def _seal(payload: JSON) -> Spans:
-    return [f"{thoughts(payload['count'])}, root {payload['root'][:16]}…"]
+    return [f"{count(payload['count'], 'thought')}, root {payload['root'][:16]}…"]
 
 
 def _erasure(payload: JSON) -> Spans:
-    return [f"of {', '.join(map(str, payload['seqs']))}: {excerpt(payload['reason'])}"]
-
-
-def thoughts(count: int) -> str:
-    """How many."""
-    return "1 thought" if count == 1 else f"{count} thoughts"
+    seqs = payload["seqs"]
+    noun = "record" if len(seqs) == 1 else "records"
+    return [f"erased {noun} {', '.join(map(str, seqs))}: {excerpt(payload['reason'])}"]
 
 
 _SUMMARIES: Mapping[str, Callable[[JSON], Spans]] = {

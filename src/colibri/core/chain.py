@@ -279,7 +279,9 @@ class Checker:
         elif self._watched < self.seq:
             yield f"the records after {self._watched} are newer than the head from outside"
         if self._found_erased:
-            yield f"{len(self._found_erased)} payloads are erased and can no longer be read"
+            count = len(self._found_erased)
+            payloads = "1 payload is" if count == 1 else f"{count} payloads are"
+            yield f"{payloads} erased and can no longer be read"
 
     def _note(self, seq: int, what: Damage, detail: str) -> None:
         self._broken += 1

@@ -7,6 +7,7 @@ and that no log of the old one ever lies beside the new: SQLite would play it in
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,13 +48,11 @@ def is_database(path: str) -> bool:
     """Whether a file is a database of SQLite, whoever wrote it."""
     if not os.path.isfile(path):
         return False
-    db = database.connect(path, "read")
     try:
-        return db.pragma("schema_version") is not None
+        with closing(database.connect(path, "read")) as db:
+            return db.pragma("schema_version") is not None
     except apsw.Error:
         return False
-    finally:
-        db.close()
 
 
 def open_copy(path: str) -> Connection:

@@ -59,6 +59,10 @@ _FAULTS: tuple[tuple[type[apsw.Error], Fault], ...] = (
 )
 
 
+# What to do where there is no database yet, or an older one; a person types it once.
+MAKE = "colibri serve </dev/null makes or migrates it, with COLIBRI_MODE unset"
+
+
 class Outdated(ResourceError):
     """The database is not there yet as this version needs it; the next writer sees to that."""
 
@@ -517,9 +521,7 @@ def _connect_reader(path: str, *, untouched: bool) -> Connection:
 
 def _require_current(db: Connection, path: str, latest: int, least: int | None) -> None:
     if _require_ours(db, path, latest) < (latest if least is None else least):
-        raise Outdated(
-            f"{path} has to be created or migrated first", "start Colibri in mode FULL once"
-        )
+        raise Outdated(f"{path} has to be created or migrated first", MAKE)
 
 
 def _version(db: Connection) -> int:

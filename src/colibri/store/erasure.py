@@ -1,8 +1,8 @@
 """Erasure: texts taken out of the file for good, under a record that says so.
 
 Payload and nonce of a record are deleted, and those of the call.enter that led to it: its arguments
-hold hashes of the text. The headers stay, so links, seals and proofs hold, and every verifier tells
-what is gone.
+hold hashes of the text. Whoever names that call.enter means the text, too. The headers stay, so
+links, seals and proofs hold, and every verifier tells what is gone.
 
 What is deleted is not gone yet. SQLite overwrites it (`secure_delete`), but not the copies that it
 left in unused parts of pages when it once moved rows about; the search index keeps what it no
@@ -54,6 +54,12 @@ def plan(db: Connection, seqs: Iterable[int]) -> list[Target]:
     """
     named = [_named(db, seq) for seq in sorted(set(seqs))]
     targets = {record.seq: Target(record.seq, record.kind, "named") for record in named}
+    for record in tuple(named):
+        for other in _written_by(db, record):
+            if other.seq not in targets:
+                why = f"written by the call {record.seq}"
+                targets[other.seq] = Target(other.seq, other.kind, why)
+                named.append(other)
     records = list(named)
     for record in named:
         for other in _repeating(db, record):
@@ -100,7 +106,8 @@ def _named(db: Connection, seq: int) -> _Record:
     """A record that somebody wants to have erased, if it can be."""
     kind: str | None = db.execute("SELECT kind FROM ledger WHERE seq = ?", (seq,)).get
     if kind is None:
-        raise Refused("ERR_NOT_FOUND", f"there is no record {seq}")
+        hint = "colibri log shows the records with their numbers"
+        raise Refused("ERR_NOT_FOUND", f"there is no record {seq}", hint=hint)
     if kind not in ERASABLE:
         why = _NEEDED[kind]
         raise Refused("ERR_NOT_ERASABLE", f"record {seq} is a {kind}, which stays: {why}")
@@ -114,7 +121,8 @@ def _read(db: Connection, seq: int) -> _Record:
         raise Refused(
             "ERR_DAMAGED",
             f"record {seq} is not as it was written ({breaks[0].what}): erased, it would no longer"
-            " tell; look at the whole log with audit_verify_chain first",
+            " tell",
+            hint="colibri verify looks at the whole log: do that first",
         )
     row: Any = db.execute(
         "SELECT l.kind, l.call, l.task, p.body FROM ledger AS l"
@@ -125,6 +133,25 @@ def _read(db: Connection, seq: int) -> _Record:
     if body is None:
         raise Refused("ERR_ALREADY_ERASED", f"record {seq} is erased already")
     return _Record(seq, kind, call, task, load(body))
+
+
+def _written_by(db: Connection, enter: _Record) -> Iterator[_Record]:
+    """The texts that a call wrote, if this is its call.enter; up to its exit, which is not far."""
+    if enter.kind != "call.enter":
+        return
+    left: int | None = db.execute(
+        "SELECT seq FROM ledger WHERE seq > ? AND call = ? AND kind = 'call.exit'"
+        " ORDER BY seq LIMIT 1",
+        (enter.seq, enter.call),
+    ).get
+    rows = db.execute(
+        "SELECT l.seq FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
+        " WHERE l.seq > ? AND l.seq < ? AND l.call = ?"
+        " AND l.kind IN ('thought', 'session.open', 'task.text') ORDER BY l.seq",
+        (enter.seq, left, enter.call),
+    ).fetchall()
+    for (seq,) in rows:
+        yield _read(db, int(str(seq)))
 
 
 def _repeating(db: Connection, record: _Record) -> Iterator[_Record]:

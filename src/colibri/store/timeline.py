@@ -388,9 +388,11 @@ def _tasks_of(db: Connection, session: str) -> list[str]:
 # Sessions.
 
 
-def newest_sessions(db: Connection, count: int, *, only_open: bool = False) -> list[Session]:
+def newest_sessions(
+    db: Connection, count: int, *, only_open: bool = False, only_sealed: bool = False
+) -> list[Session]:
     """The sessions that were opened last, newest first."""
-    where = "WHERE root IS NULL" if only_open else ""
+    where = "WHERE root IS NULL" if only_open else "WHERE root IS NOT NULL" if only_sealed else ""
     rows: list[Any] = db.execute(
         f"SELECT session_id FROM sessions {where} ORDER BY open_seq DESC LIMIT ?", (count,)
     ).fetchall()

@@ -1,0 +1,40 @@
+"""This program as its user can type it: hints, and the demo, name commands that can be copied."""
+
+import os
+import re
+import shlex
+import shutil
+import sys
+
+from colibri.cli import launch
+
+NAMES = ("colibri", launch.DISTRIBUTION)  # of the scripts that an installer makes
+_COMMAND = re.compile(r"(?<![\w/.-])colibri (?=--help\b|[a-z])")
+# Where uv keeps what it runs once; it puts that on the PATH of the program, not of its user.
+_ONCE = re.compile(r"/uv/[a-z]+-v[0-9]+/")
+
+
+def typed(text: str) -> str:
+    """Words of ours, in which each `colibri COMMAND` becomes what starts this very program."""
+    return _COMMAND.sub(lambda _: f"{name()} ", text)
+
+
+def name() -> str:
+    """What was typed, as far as that can be told."""
+    started = sys.argv[0]
+    if started == "-c":  # as scripts/colibri does
+        return _shown(launch.launcher() or "colibri")
+    if started == os.path.join(launch.package(), "__main__.py"):  # python -m colibri
+        return shlex.join(sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1])
+    return _shown(started) if os.path.basename(started) in NAMES else "colibri"
+
+
+def _shown(script: str) -> str:
+    """Its name alone where that is enough; else a path, short within the working directory."""
+    if _ONCE.search(script):
+        return f"uvx {launch.DISTRIBUTION}"
+    found = shutil.which("colibri")
+    if found and os.path.realpath(found) == os.path.realpath(script):
+        return "colibri"
+    inside = os.path.relpath(script) if os.path.isabs(script) else script
+    return shlex.quote(script if inside.startswith(os.pardir) else inside)

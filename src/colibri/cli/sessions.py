@@ -1,0 +1,110 @@
+"""`colibri sessions`: all sessions of the project, newest first."""
+
+import argparse
+
+from colibri.cli import project, terminal, times, words
+from colibri.store import timeline
+from colibri.store.sessions import Session
+
+HELP = "the sessions, open and sealed"
+
+DESCRIPTION = """\
+List the sessions, newest first: what each was opened for, its task, when it was opened, how many
+thoughts it holds, and when it was sealed, with the beginning of its root.
+
+colibri trail SESSION shows what happened in one, colibri report SESSION writes it into a page.
+"""
+
+EPILOG = """\
+examples:
+  colibri sessions
+  colibri sessions --open
+  colibri sessions --sealed --limit 0 --json
+
+--json prints {total, open, sealed, sessions: [Session]}: how many there are in
+all, how many of them are open and sealed, and those that are listed. A Session
+is session_id, intent, task_id, started_at, record_count (its thoughts),
+finalized_at and root, which are null until it is sealed.
+
+Exit codes: 0 shown, also if there are none, 73 configuration, 75 resource.
+"""
+
+ROOT = 16  # digits of a root that are shown
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--open", action="store_true", help="only those that go on")
+    which.add_argument("--sealed", action="store_true", help="only those that are sealed")
+    terminal.limit_option(parser, "only the newest N", 20)
+    terminal.json_option(parser)
+    project.option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """List them; the exit code."""
+    with project.reading(options) as (_, reader):
+        still_open, sealed = timeline.count_sessions(reader)
+        matching = (0 if options.sealed else still_open) + (0 if options.open else sealed)
+        found = timeline.newest_sessions(
+            reader,
+            options.limit or matching,
+            only_open=options.open,
+            only_sealed=options.sealed,
+        )
+    if options.json:
+        counts = {"total": still_open + sealed, "open": still_open, "sealed": sealed}
+        terminal.emit({**counts, "sessions": [words.session_json(one) for one in found]})
+        return 0
+    if terminal.is_terminal():
+        for session in found:
+            _show(session)
+    elif found:
+        terminal.table(HEADINGS, map(_row, found))
+    _note(len(found), matching, still_open + sealed)
+    return 0
+
+
+def _show(session: Session) -> None:
+    """For people: a line that goes on under its intent."""
+    facts = [session.task_id] if session.task_id else []
+    facts += [terminal.count(session.record_count, "thought")]
+    facts += [f"opened {times.shown(session.started_at)}"]
+    state = ("open", "good")
+    if session.root and session.finalized_at:
+        state = ("sealed", "bold")
+        root = session.root.hex()[:ROOT]
+        facts += [f"sealed {times.shown(session.finalized_at)}", f"root {root}…"]
+    terminal.line(
+        (session.session_id, "bold"),
+        "  ",
+        state,
+        f"  {words.excerpt(session.intent)}  ",
+        (" · ".join(facts), "dim"),
+        hang=terminal.hang(len(session.session_id) + 2),
+    )
+
+
+HEADINGS = ("SESSION", "TASK", "THOUGHTS", "OPENED", "SEALED", "ROOT", "INTENT")
+
+
+def _row(session: Session) -> tuple[str, ...]:
+    """For a pipe: everything, in columns."""
+    return (
+        session.session_id,
+        session.task_id or "-",
+        str(session.record_count),
+        session.started_at,
+        session.finalized_at or "open",
+        session.root.hex() if session.root else "-",
+        session.intent,
+    )
+
+
+def _note(shown: int, matching: int, total: int) -> None:
+    if not matching:
+        terminal.note("no session matches" if total else "there are no sessions yet")
+    elif shown < matching:
+        left_out = terminal.count(matching - shown, "older session")
+        terminal.note(f"{left_out} left out; --limit 0 shows all")
