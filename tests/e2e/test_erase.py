@@ -16,6 +16,7 @@ import pytest
 from colibri import cli
 from colibri.cli import erase as command
 from colibri.store import db as database
+from colibri.store.search import BATCH
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.evidence import holding, reading
 from tests.support.secrets import GITHUB
@@ -73,6 +74,8 @@ def tell(server: Server) -> dict[str, int]:
     thought = {"session_id": "S-1", "type": "plan", "task_id": task, "agent_id": "ada"}
     seq = server.data("thought_record", content=MARK * 5000, **thought)["seq"]
     server.data("thought_record", content="harmless", **thought)
+    for _ in range(BATCH):  # now search has it in its index
+        server.data("task_create", title="harmless")
     server.data("task_update", task_id=task, title="harmless")
     server.data("merkle_finalize", session_id="S-1")
     opened_at = session["_meta"]["colibri/receipt"]["seq"] - 1

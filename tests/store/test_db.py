@@ -150,6 +150,12 @@ def test_the_writers_connection_has_every_setting(writer: Writer) -> None:
         assert {name: pragma(opened.db, name) for name in SETTINGS} == SETTINGS
 
 
+def test_the_memory_of_a_connection_is_bounded(path: str, writer: Writer) -> None:
+    """A server has three of them."""
+    with writer() as opened, closing(database.open_reader(path)) as reader:
+        assert (pragma(opened.db, "cache_size"), pragma(reader, "cache_size")) == (-512, -512)
+
+
 def test_a_transaction_is_synced_when_it_has_to_be(writer: Writer) -> None:
     """Design §12: FULL on commits that are acknowledged as changes."""
     with writer() as opened:
@@ -157,6 +163,73 @@ def test_a_transaction_is_synced_when_it_has_to_be(writer: Writer) -> None:
             assert pragma(opened.db, "synchronous") == 1
         with database.transaction(opened.db, durable=True):
             assert pragma(opened.db, "synchronous") == 2
+
+
+def fill(db: apsw.Connection, pages: int) -> None:
+    """A commit that adds so many pages to the write-ahead log, and a few more."""
+    with database.transaction(db, durable=False):
+        db.execute(
+            "INSERT INTO meta VALUES (hex(randomblob(8)), hex(zeroblob(?)))", (pages * 2048,)
+        )
+
+
+def log_pages(path: str) -> int:
+    return Path(f"{path}-wal").stat().st_size // 4096
+
+
+class Patience:
+    """Counts how often it is asked to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, tries: int) -> bool:
+        self.asked += 1
+        return False
+
+
+def test_the_log_does_not_grow_beyond_its_bound_and_one_commit(path: str, writer: Writer) -> None:
+    with writer() as opened:
+        database.set_patience(opened.db, Patience())
+        for _ in range(10):
+            fill(opened.db, 300)
+        assert database.CHECKPOINT_PAGES < log_pages(path) < database.CHECKPOINT_PAGES + 400
+
+
+def test_a_checkpoint_waits_for_no_reader_and_is_made_up_for(path: str, writer: Writer) -> None:
+    with writer() as opened, closing(apsw.Connection(path)) as reader:
+        patience = Patience()
+        database.set_patience(opened.db, patience)
+        reader.execute("BEGIN; SELECT count(*) FROM meta").fetchall()
+        for _ in range(2):
+            fill(opened.db, database.CHECKPOINT_PAGES)
+        reader.execute("COMMIT")
+        long = log_pages(path)
+        assert patience.asked == 0
+        for _ in range(5):
+            fill(opened.db, database.CHECKPOINT_PAGES // 2)
+        assert 2 * database.CHECKPOINT_PAGES < log_pages(path) < long + database.CHECKPOINT_PAGES
+
+
+def test_a_checkpoint_that_fails_takes_nothing_from_the_commit(path: str, writer: Writer) -> None:
+    """A full disk, for one: the log has room in itself, the file would have to grow."""
+    with writer() as opened:
+        database.set_patience(opened.db, Patience())
+        fill(opened.db, database.CHECKPOINT_PAGES)
+        with largest_file(Path(f"{path}-wal").stat().st_size + 100_000):
+            fill(opened.db, database.CHECKPOINT_PAGES)
+        assert len(meta(opened.db)) == 2
+
+
+def test_after_a_checkpoint_other_writers_are_waited_for_again(path: str, writer: Writer) -> None:
+    with writer() as opened, closing(apsw.Connection(path)) as other:
+        patience = Patience()
+        database.set_patience(opened.db, patience)
+        fill(opened.db, database.CHECKPOINT_PAGES)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(apsw.BusyError):
+            fill(opened.db, 1)
+        assert patience.asked == 1
 
 
 def meta(db: apsw.Connection) -> set[object]:
@@ -277,6 +350,24 @@ def test_a_write_that_fails_is_an_io_fault(writer: Writer) -> None:
                 add(opened.db, f"{key}" * 200)
         assert fault(caught.value) in ("io", "full")
         assert meta(opened.db) == set()
+
+
+def test_a_directory_that_is_made_is_synced_into_the_one_above(
+    path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite syncs the directory of its files, but not that directory's own entry."""
+    real, synced = os.fsync, list[int]()
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for expected in ([Path(path).parents[1].stat().st_ino], []):  # the second time it is there
+        with writer():
+            pass
+        assert synced == expected
+        synced.clear()
 
 
 def test_what_is_created_is_for_its_owner_alone(path: str, writer: Writer) -> None:
@@ -456,6 +547,20 @@ def test_the_database_of_another_program_is_refused(path: str, writer: Writer, s
     before = Path(path).read_bytes()
     assert "another program" in refusal(writer).message
     assert Path(path).read_bytes() == before
+
+
+def test_the_database_of_a_colibri_that_was_never_released_is_refused_with_a_way_out(
+    path: str, writer: Writer
+) -> None:
+    """docs/decisions/005: the schema was changed in place."""
+    with writer():
+        pass
+    raw(path, f"PRAGMA application_id = {0x436F6C69}")
+    refused = refusal(writer)
+    assert "was made by a Colibri that was never released" in refused.message
+    assert "move the file away" in refused.hint
+    with pytest.raises(ResourceError, match="never released"):
+        database.open_reader(path)
 
 
 def test_a_newer_database_is_refused_and_left_as_it_was(path: str, writer: Writer) -> None:

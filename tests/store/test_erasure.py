@@ -8,14 +8,15 @@ import pytest
 
 from colibri.core.errors import Refused
 from colibri.store import db as database
-from colibri.store import erasure, sessions, tasks
+from colibri.store import erasure, search, sessions, tasks
 from tests.support.traillab import Lab, opened, story
 
 ERASED = "[erased]"
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setattr(search, "BATCH", 1)  # so that the index has every text at once
     with opened(tmp_path) as db:
         yield Lab(db)
 

@@ -1,6 +1,7 @@
 """store/ledger.py: appending, and the check against every damage, done to a real file."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from types import SimpleNamespace
 
 import apsw
@@ -129,11 +130,6 @@ def reformat(db: apsw.Connection) -> None:
     )
 
 
-def repeat_prev(db: apsw.Connection, prev: bytes) -> None:
-    without_constraints(db)
-    rewrite(db, LAST, prev=prev)
-
-
 def execute(sql: str) -> Callable[[apsw.Connection], None]:
     def run(db: apsw.Connection) -> None:
         db.execute(sql)
@@ -217,11 +213,11 @@ DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]
         [(4, "out of order"), (5, "out of order")],
     ),
     "a record that follows an earlier one": (
-        lambda db: repeat_prev(db, leaf_of(db, 8)),
+        lambda db: rewrite(db, LAST, prev=leaf_of(db, 8)),
         [(LAST, "forked")],
     ),
     "a record that begins the log anew": (
-        lambda db: repeat_prev(db, record.genesis(LOG)),
+        lambda db: rewrite(db, LAST, prev=record.genesis(LOG)),
         [(LAST, "forked")],
     ),
     "a record that follows nobody": (
@@ -482,10 +478,56 @@ def test_the_database_itself_refuses_to_change_the_ledger(
     assert verify(story).valid
 
 
-def test_the_chain_cannot_fork(story: str, intruder: apsw.Connection) -> None:
-    """Design §9: seq, leaf and prev are UNIQUE."""
-    with pytest.raises(apsw.ConstraintError, match=r"ledger\.prev"):
-        rewrite(intruder, LAST, prev=leaf_of(intruder, 8))
+COPY = "header, {leaf}, {prev}, at, kind, call, session, task, agent FROM ledger WHERE seq = 8"
+NEWEST = f"(SELECT leaf FROM ledger WHERE seq = {LAST})"
+INTRUDING_RECORDS = {
+    "a fork: it follows an earlier record": (LAST + 1, "randomblob(32)", "prev"),
+    "a record once more": (LAST + 1, "leaf", "prev"),
+    "a fork from the newest's predecessor": (
+        LAST + 1,
+        "randomblob(32)",
+        f"(SELECT prev FROM ledger WHERE seq = {LAST})",
+    ),
+    "it follows nobody": (LAST + 1, "randomblob(32)", "zeroblob(32)"),
+    "a gap": (LAST + 2, "randomblob(32)", NEWEST),
+    "a second beginning": (1, "randomblob(32)", NEWEST),
+    "a place that is taken": (8, "leaf", "prev"),
+    "no place": ("NULL", "randomblob(32)", NEWEST),
+    "a place before the first": (0, "randomblob(32)", NEWEST),
+}
+
+
+@pytest.mark.parametrize("way", ["INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE"])
+@pytest.mark.parametrize("what", INTRUDING_RECORDS)
+def test_the_chain_can_neither_fork_nor_gap(story: str, what: str, way: str) -> None:
+    """docs/decisions/005: in the file itself, for any program; recursive_triggers is off here."""
+    seq, leaf, prev = INTRUDING_RECORDS[what]
+    with closing(apsw.Connection(story)) as stranger:
+        with pytest.raises(apsw.ConstraintError, match="append-only"):
+            stranger.execute(f"{way} INTO ledger SELECT {seq}, {COPY.format(leaf=leaf, prev=prev)}")
+        stranger.execute(  # what the others lack: the next place, and the newest record before it
+            f"{way} INTO ledger SELECT {LAST + 1},"
+            f" {COPY.format(leaf='randomblob(32)', prev=NEWEST)}"
+        )
+
+
+def test_an_empty_ledger_begins_with_record_1(writer: Writer) -> None:
+    row = "x'', zeroblob(32), zeroblob(32), '', 'task', '', NULL, NULL, NULL"
+    with writer() as opened:
+        with pytest.raises(apsw.ConstraintError, match="append-only"):
+            opened.db.execute(f"INSERT INTO ledger SELECT 2, {row}")
+        opened.db.execute(f"INSERT INTO ledger SELECT 1, {row}")
+
+
+def test_what_a_report_does_not_name_is_not_looked_for(
+    story: str, intruder: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lookup reads the log: a log that is broken everywhere must not be read for every record."""
+    monkeypatch.setattr(ledger, "MAX_BREAKS", 1)
+    for seq in (5, 8):
+        rewrite(intruder, seq, prev=leaf_of(intruder, 2))
+    found = dict(damage(story))
+    assert (found[5], found[8]) == ("forked", "broken link")
 
 
 @pytest.mark.parametrize("view", ["actions", "audit_events"])

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from apsw import ConstraintError
 
 from colibri.core.errors import Refused
 from tests.store.conftest import Writer
+from tests.support.plans import plans
 from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, records
 
 Act = Callable[[TaskStore], object]
@@ -355,3 +357,16 @@ def test_ids_get_a_fifth_digit_after_9999(store: TaskStore) -> None:
         " VALUES (9999, 'T-9999', 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)"
     )
     assert store.create(depends_on=["T-9999"]).task_id == "T-10000"
+
+
+def test_a_task_depends_on_another_once_and_who_waits_for_it_is_found_by_an_index(
+    store: TaskStore,
+) -> None:
+    """One index does both."""
+    store.create()
+    store.create(depends_on=["T-0001"])
+    with pytest.raises(ConstraintError):
+        store.db.execute("INSERT INTO task_dependencies VALUES (2, 1, 1)")
+    plan = plans(store.db, lambda: store.update("T-0001", status="CANCELLED"))
+    assert "task_dependencies USING COVERING INDEX task_dependents (depends_on=?)" in plan
+    assert store.ready() == (["T-0002"], 1)

@@ -1,6 +1,6 @@
 """store/tasks.py: reading tasks, held against what a few lines of Python say they should show."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import pytest
@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colibri.core.errors import Refused
+from colibri.store import search as index
 from colibri.store import tasks
 from tests.store.conftest import Writer
+from tests.support.plans import plans
 from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, in_memory
 
 STATES = ("INIT", *TO_VERIFY, "DONE", "CANCELLED")
@@ -35,6 +37,16 @@ def test_an_unknown_id_is_refused_with_the_way_to_find_the_known_ones(store: Tas
     with pytest.raises(Refused, match="task_list") as caught:
         tasks.get(store.db, "T-0002")
     assert (caught.value.code, caught.value.fields) == ("ERR_NOT_FOUND", {"task_id": "T-0002"})
+
+
+@pytest.mark.parametrize(
+    "id", ["T-1", "T-00001", "X-0001", "T-0001x", "t-0001", "", "T-" + "9" * 30]
+)
+def test_only_the_id_as_it_was_given_finds_a_task(store: TaskStore, id: str) -> None:
+    """An id says where its row is, but other words may say the same number."""
+    store.create()
+    with pytest.raises(Refused, match="there is no task"):
+        tasks.get(store.db, id)
 
 
 def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: TaskStore) -> None:
@@ -115,6 +127,135 @@ def test_pages_are_the_slices_of_the_whole_list(store: TaskStore) -> None:
             assert store.find(search, limit=limit, offset=offset, **wanted) == (page, total)
 
 
+def many(store: TaskStore, count: int) -> list[JSON]:
+    """So many rows, made by SQL alone; the fields of each, by which it can be found."""
+    made = [
+        {
+            "status": STATES[number % 3 and number % 8],
+            "project": (None, "p", "q")[number % 3],
+            "assignee": ("a", "b")[number > 2000],
+        }
+        for number in range(1, count + 1)
+    ]
+    store.create()
+    store.db.execute("DELETE FROM task_counts; DELETE FROM task_blocks; DELETE FROM tasks")
+    store.db.executemany(
+        "INSERT INTO tasks SELECT ?1, printf('T-%04d', ?1), '-', NULL, ?3, 'low', ?4, ?2, 1, 1,"
+        " '-', '-', 2, 0",
+        ((number, *fields.values()) for number, fields in enumerate(made, start=1)),
+    )
+    return made
+
+
+def test_pages_far_into_a_list_are_the_slices_of_it_too(store: TaskStore) -> None:
+    """store/tasks.py: blocks are passed over unseen; 1024 numbers are one."""
+    made = many(store, 4_000)
+    store.db.execute("UPDATE tasks SET status = 'CANCELLED', project = NULL WHERE number % 7 = 0")
+    for fields in made[6::7]:
+        fields |= {"status": "CANCELLED", "project": None}
+    filters: list[JSON] = [
+        {"status": "INIT"},
+        {"status": "CANCELLED"},
+        {"project": "p"},
+        {"assignee": "b"},
+        {"assignee": "nobody"},
+        {"assignee": "b", "status": "INIT"},
+    ]
+    for wanted in filters:
+        ids = [
+            tasks.task_id(number)
+            for number, fields in enumerate(made, start=1)
+            if all(fields[name] == value for name, value in wanted.items())
+        ]
+        for offset in (0, 1023, 1024, 1025, len(ids) * 9 // 10, len(ids) - 1, len(ids), 2**53 - 1):
+            page = ids[max(0, offset) : max(0, offset) + 3]
+            assert store.find(limit=3, offset=max(0, offset), **wanted) == (page, len(ids))
+
+
+PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
+    "any": (lambda store: store.find(), "INTEGER PRIMARY KEY (rowid>?)"),
+    "status": (lambda store: store.find(status="INIT"), "COVERING INDEX tasks_status"),
+    "project": (lambda store: store.find(project="p"), "COVERING INDEX tasks_project"),
+    "assignee": (lambda store: store.find(assignee="a"), "COVERING INDEX tasks_assignee"),
+    "project and status": (
+        lambda store: store.find(project="p", status="INIT"),
+        "COVERING INDEX tasks_project",
+    ),
+    "assignee and status": (
+        lambda store: store.find(assignee="a", status="INIT"),
+        "COVERING INDEX tasks_assignee",
+    ),
+    "project, assignee and status": (
+        lambda store: store.find(project="p", assignee="a", status="INIT"),
+        "COVERING INDEX tasks_project",
+    ),
+    "a far page": (
+        lambda store: store.find(status="INIT", offset=tasks.BLOCK),
+        "task_blocks USING PRIMARY KEY (field=? AND value=?)",
+    ),
+    "the queue": (lambda store: store.ready(), "SCAN tasks USING INDEX tasks_ready"),
+    "the queue of a project": (lambda store: store.ready(project="p"), "INDEX tasks_ready_project"),
+    "the queue of an assignee": (
+        lambda store: store.ready(assignee="a"),
+        "INDEX tasks_ready_assignee",
+    ),
+    "evidence": (
+        lambda store: tasks.has_evidence(store.db, tasks.get(store.db, "T-0001")),
+        "COVERING INDEX ledger_task_thoughts (task=? AND seq>?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PLANS)
+def test_a_question_is_answered_from_the_index_that_is_made_for_it(
+    store: TaskStore, what: str
+) -> None:
+    """Neither by a walk over all tasks nor by sorting; what no question needs is no index."""
+    store.create()
+    ask, used = PLANS[what]
+    plan = plans(store.db, lambda: ask(store))
+    assert used in plan
+    assert "TEMP B-TREE" not in plan
+    assert "SCAN tasks\n" not in plan
+
+
+def test_every_index_of_tasks_is_in_one_of_these_plans(store: TaskStore) -> None:
+    rows = store.db.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'tasks'"
+    )
+    named = " ".join(used for _, used in PLANS.values()).split()
+    assert {name for (name,) in rows} <= set(named)
+
+
+# Search.
+
+
+def test_tasks_enter_the_index_a_batch_at_a_time(store: TaskStore) -> None:
+    """store/search.py: those after the last whole batch are read one by one."""
+    for number in range(1, 2 * index.BATCH + 2):
+        store.create(f"task <{number}>")
+        known = [rowid for (rowid,) in store.db.execute("SELECT rowid FROM task_search")]
+        assert known == list(range(1, number - number % index.BATCH + 1))
+        assert store.find(f"<{number}>") == ([tasks.task_id(number)], 1)
+    assert store.find("task <1") == (
+        [tasks.task_id(number) for number in range(1, number + 1) if str(number)[0] == "1"],
+        11,
+    )
+    assert store.breaks() == []
+
+
+def test_what_is_undone_is_not_in_the_index(store: TaskStore) -> None:
+    """A refused call is rolled back to its savepoint, its batch with it."""
+    for _ in range(index.BATCH - 1):
+        store.create("kept")
+    with pytest.raises(Refused):
+        store.create("undone", depends_on=["T-9999"])
+    assert store.find("undone") == ([], 0)
+    store.create("last of the batch")
+    assert store.find("last") == ([tasks.task_id(index.BATCH)], 1)
+    assert store.breaks() == []
+
+
 @pytest.mark.parametrize("search", [None, "", "  \t"])
 def test_no_word_finds_everything(store: TaskStore, search: str | None) -> None:
     """Design §7: every word occurs; of none, every one does."""
@@ -158,16 +299,28 @@ def test_no_word_finds_everything(store: TaskStore, search: str | None) -> None:
         ("one\u00a0two", None, "one\u3000two", True),
     ],
 )
+@pytest.mark.parametrize("batch", [1, 16])
 def test_a_task_is_found_when_every_word_occurs_in_its_text(
-    store: TaskStore, title: str, description: str | None, search: str, is_found: bool
+    monkeypatch: pytest.MonkeyPatch,
+    title: str,
+    description: str | None,
+    search: str,
+    is_found: bool,
+    batch: int,
 ) -> None:
     """Design §7: every word occurs, ignoring case, as a substring of title or description."""
+    monkeypatch.setattr(index, "BATCH", batch)  # by the index; by reading
+    store = in_memory()
     store.create(title, description=description)
     assert store.find(search) == ((["T-0001"], 1) if is_found else ([], 0))
 
 
-def test_search_follows_a_changed_text(store: TaskStore) -> None:
+@pytest.mark.parametrize("batch", [1, 16])
+def test_search_follows_a_changed_text(
+    store: TaskStore, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     """Design §7: it looks at what title and description are now."""
+    monkeypatch.setattr(index, "BATCH", batch)
     store.create("door", description="front")
     store.update("T-0001", title="window")
     assert store.find("door") == ([], 0)
@@ -225,13 +378,20 @@ def is_match(task: JSON, search: str, wanted: JSON) -> bool:
 
 
 @settings(deadline=None)
-@given(searches())
+@given(searches(), st.sampled_from((1, 2, 16)), st.sampled_from((0, 1, 64)))
 def test_search_and_filters_together_find_what_their_definition_finds(
-    case: tuple[list[JSON], str, JSON],
+    case: tuple[list[JSON], str, JSON], batch: int, few: int
 ) -> None:
-    """Design §7: search, status, project and assignee, all at once."""
+    """Design §7: search, status, project and assignee, all at once; by the index and by reading."""
     made, search, wanted = case
     store = in_memory()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "BATCH", batch)
+        patch.setattr(index, "FEW", few)
+        _compare(store, made, search, wanted)
+
+
+def _compare(store: TaskStore, made: list[JSON], search: str, wanted: JSON) -> None:
     for number, fields in enumerate(made, start=1):
         store.create(**{name: value for name, value in fields.items() if name != "status"})
         if fields["status"] != "INIT":

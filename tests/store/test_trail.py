@@ -5,6 +5,7 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import ledger, trail
 from colibri.store.trail import Filter, Thought
+from tests.support.plans import plans
 from tests.support.traillab import ZEROS, Lab, found, in_memory, story
 
 
@@ -220,3 +221,24 @@ def test_a_thought_whose_payload_is_damaged_is_not_blamed_on_its_row(lab: Lab) -
         lab.db.execute("UPDATE payloads SET body = ? WHERE seq = 9", (body,))
         assert found(lab.verify()) == [(9, "altered payload")]
         assert found(lab.verify_session()) == [(9, "altered payload")]
+
+
+PLANS: dict[str, tuple[dict[str, str], str]] = {
+    "a session": ({"session": "S-1"}, "COVERING INDEX thoughts_of_session"),
+    "a task": ({"task": "T-0001"}, "COVERING INDEX thoughts_of_task"),
+    "a type": ({"type": "plan"}, "COVERING INDEX thoughts_of_type"),
+    "a type in a session": (
+        {"session": "S-1", "type": "plan"},
+        "COVERING INDEX thoughts_of_session",
+    ),
+    "a type about a task": ({"task": "T-0001", "type": "plan"}, "COVERING INDEX thoughts_of_task"),
+}
+
+
+@pytest.mark.parametrize("what", PLANS)
+def test_a_page_is_found_in_the_index_that_is_made_for_it(lab: Lab, what: str) -> None:
+    """What is skipped costs no look at its row, and nothing is sorted."""
+    wanted, used = PLANS[what]
+    plan = plans(lab.db, lambda: trail.find(lab.db, Filter(**wanted), limit=1, offset=1))
+    assert used in plan
+    assert "TEMP B-TREE" not in plan

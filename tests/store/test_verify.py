@@ -6,7 +6,7 @@ import pytest
 from apsw import Connection
 
 from colibri.core import ledger as record
-from colibri.store import ledger
+from colibri.store import ledger, search
 from tests.store.conftest import LOG, Writer
 from tests.support.taskstore import JSON, TaskStore, last_of, records, story
 
@@ -14,8 +14,9 @@ Tamper = Callable[[Connection], None]
 
 
 @pytest.fixture
-def store(writer: Writer) -> Iterator[TaskStore]:
+def store(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskStore]:
     """Three tasks: one DONE, one that depends on it and on the third, which is open."""
+    monkeypatch.setattr(search, "BATCH", 1)  # so that the index knows each of them
     with writer() as opened:
         yield story(opened.db)
 
@@ -49,6 +50,7 @@ def test_an_empty_database_is_valid(writer: Writer) -> None:
 ROW = "its records say otherwise"
 SEARCH = "search does not know it by its text"
 TOTALS = "the totals in task_counts are not those of the rows"
+BLOCKS = "the totals in task_blocks are not those of the rows"
 
 TAMPERINGS: dict[str, tuple[str, list[str]]] = {
     **{
@@ -71,13 +73,13 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
     **{
         f"tasks.{column}, which is counted": (
             f"UPDATE tasks SET {column} = {value} WHERE number = {number}",
-            [f"T-000{number}: {ROW}: {column}", TOTALS],
+            [f"T-000{number}: {ROW}: {column}", *totals],
         )
-        for column, value, number in (
-            ("status", "'GATHER'", 1),
-            ("project", "NULL", 1),
-            ("assignee", "'eve'", 2),
-            ("open_dependencies", "0", 3),
+        for column, value, number, totals in (
+            ("status", "'GATHER'", 1, (TOTALS, BLOCKS)),
+            ("project", "NULL", 1, (TOTALS, BLOCKS)),
+            ("assignee", "'eve'", 2, (TOTALS, BLOCKS)),
+            ("open_dependencies", "0", 3, (TOTALS,)),
         )
     },
     "tasks.task_id": (
@@ -86,13 +88,18 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
     ),
     "tasks, a row less": (
         "DELETE FROM tasks WHERE number = 2",
-        ["T-0002: its row is missing", "T-0002: search knows it, but it has no row", TOTALS],
+        [
+            "T-0002: its row is missing",
+            "T-0002: search knows it, but it has no row",
+            TOTALS,
+            BLOCKS,
+        ],
     ),
     "tasks, a row more": (
         "INSERT INTO tasks (number, task_id, title, priority, status, attempt, version,"
         " created_at, updated_at, attempt_seq, open_dependencies)"
         " VALUES (4, 'T-0004', 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)",
-        ["T-0004: no record created it", TOTALS],
+        ["T-0004: no record created it", TOTALS, BLOCKS],
     ),
     "task_dependencies, a row less": (
         "DELETE FROM task_dependencies WHERE depends_on = 1",
@@ -128,6 +135,13 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
         "UPDATE task_counts SET project = CAST(x'ff' AS TEXT) WHERE status = 'DONE'",
         [TOTALS],
     ),
+    "task_blocks, a total": ("UPDATE task_blocks SET n = n + 1 WHERE value = 'DONE'", [BLOCKS]),
+    "task_blocks, a row less": ("DELETE FROM task_blocks WHERE value = 'DONE'", [BLOCKS]),
+    "task_blocks, another block": (
+        "UPDATE task_blocks SET block = 1 WHERE value = 'DONE'",
+        [BLOCKS],
+    ),
+    "task_blocks, a row more": ("INSERT INTO task_blocks VALUES ('status', 'X', 0, 5)", [BLOCKS]),
     "task_search, another text": (
         "UPDATE task_search SET text = 'ONE' WHERE rowid = 1",
         [f"T-0001: {SEARCH}"],

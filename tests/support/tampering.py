@@ -30,13 +30,15 @@ KEYS = {
     "tasks": ("number",),
     "task_dependencies": ("task", "position"),
     "task_counts": ("project", "assignee", "status", "is_ready"),
+    "task_blocks": ("field", "value", "block"),
     "task_search": ("rowid",),
     "sessions": ("session_id",),
     "thoughts": ("seq",),
     "thought_counts": ("type",),
     "merkle_nodes": ("session", "level", "idx"),
 }
-EMPTY_COUNT = {"task_counts": " WHERE n > 0", "thought_counts": " WHERE n > 0"}  # the same as none
+COUNTS = ("task_counts", "task_blocks", "thought_counts")
+EMPTY_COUNT = dict.fromkeys(COUNTS, " WHERE n > 0")  # a count of none is the same as no row
 
 
 @dataclass
@@ -177,8 +179,6 @@ def insert_a_row(table: str) -> Way:
 
 
 UNIQUE = {
-    "ledger": ("leaf", "prev"),
-    "tasks": ("task_id",),
     "sessions": ("open_seq", "seal_seq"),
     "thoughts": ("idx",),
     "task_dependencies": ("depends_on",),

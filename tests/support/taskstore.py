@@ -138,6 +138,7 @@ KEPT: Sequence[str] = (
     "SELECT * FROM tasks",
     "SELECT * FROM task_dependencies",
     "SELECT * FROM task_counts",
+    "SELECT * FROM task_blocks",
     "SELECT rowid, text FROM task_search",
     "SELECT seq, leaf, kind, task FROM ledger",
 )

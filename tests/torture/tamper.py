@@ -14,7 +14,7 @@ from apsw import Connection
 
 from colibri.core.chain import Checker
 from colibri.core.errors import Damaged
-from colibri.store import proofs, tasks
+from colibri.store import proofs, search, tasks
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, Server
 from tests.support.randomlog import false_alarms, random_log
@@ -28,7 +28,7 @@ MUTATIONS_PER_HONEST_LOG = 20
 CONTROL_TRIES = 100
 OLDER = "put an older copy back"
 THOUGHTS = [{"type": "plan", "content": content} for content in ("one", "two", "three")]
-STORY = [  # what not every random run has: two seals, two dependencies
+STORY = [  # what not every random run has: two seals, two dependencies, a batch for search
     (tool, {"session_id": session, **arguments})
     for session in ("told-1", "told-2")
     for tool, arguments in (
@@ -36,7 +36,10 @@ STORY = [  # what not every random run has: two seals, two dependencies
         *(("thought_record", thought) for thought in THOUGHTS),
         ("merkle_finalize", {}),
     )
-] + [("task_create", {"title": "last", "depends_on": ["T-0001", "T-0002"]})]
+] + [
+    ("task_create", {"title": "one more", "depends_on": ["T-0001", "T-0002"]})
+    for _ in range(search.BATCH)
+]
 
 
 def make_victim(lab: Lab, number: int) -> Victim:

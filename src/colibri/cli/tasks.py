@@ -110,9 +110,10 @@ def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:
     wanted = Filter(status=state, project=options.project_name, assignee=options.assignee)
     _, total = tasks.find(db, wanted, search=options.search, limit=0, offset=0)
     limit = options.limit or total
-    found, _ = tasks.find(
+    listed, _ = tasks.find(
         db, wanted, search=options.search, limit=limit, offset=max(0, total - limit)
     )
+    found = [tasks.get(db, one.task_id) for one in listed]
     waiting = [tasks.named(tasks.blockers(db, task.number)) for task in found]
     return Column(state, total, found, waiting)
 

@@ -61,7 +61,7 @@ class Recorder:
         health: "Health",
         hurried: "Callable[[], bool]",
     ) -> None:
-        opened.db.set_busy_handler(Patience(hurried))
+        db.set_patience(opened.db, Patience(hurried))
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)

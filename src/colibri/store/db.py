@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -28,11 +28,22 @@ Fault = Literal["full", "busy", "io", "damaged"]
 Use = Literal["free", "shared", "exclusive"]
 
 MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes checkpoint
-APPLICATION_ID = 0x436F6C69  # "Coli", in the file's header: whose database this is
+APPLICATION_ID = 0x436F6C62  # "Colb", in the file's header: whose database this is
+_NEVER_RELEASED = 0x436F6C69  # "Coli": what is in it has changed since
 BUSY_TIMEOUT_MS = 10_000
 POLL_SECONDS = 0.05
+CHECKPOINT_PAGES = 1_000  # in the write-ahead log: from then on each commit tries to empty it
 GROWING = frozenset(
-    {"ledger", "merkle_nodes", "payloads", "sessions", "task_dependencies", "tasks", "thoughts"}
+    {
+        "ledger",
+        "merkle_nodes",
+        "payloads",
+        "sessions",
+        "task_blocks",
+        "task_dependencies",
+        "tasks",
+        "thoughts",
+    }
 )
 
 _SETTINGS = """
@@ -40,8 +51,9 @@ _SETTINGS = """
     PRAGMA recursive_triggers = ON;
     PRAGMA trusted_schema = OFF;
     PRAGMA secure_delete = ON;
-    PRAGMA synchronous = FULL;
 """
+# KiB for each connection: what a call needs is in it, and it does not grow to SQLite's 2 MB.
+_CACHE = "PRAGMA cache_size = -512"
 _FLAGS: dict[Access, int] = {
     "write": apsw.SQLITE_OPEN_READWRITE,  # never CREATE: the file is made beforehand, 0600
     "read": apsw.SQLITE_OPEN_READONLY,
@@ -134,6 +146,32 @@ def transaction(db: Connection, *, durable: bool) -> Iterator[None]:
         if db.in_transaction:  # a full disk or an I/O error has SQLite roll back by itself
             db.execute("ROLLBACK")
         raise
+
+
+def set_patience(db: Connection, patience: Callable[[int], bool]) -> None:
+    """Wait for other processes as `patience` says, but never with a checkpoint.
+
+    SQLite's own checkpoint after a commit lets others write meanwhile: then it has not copied all,
+    and the log does not begin anew but grows, among busy servers for long. So what they have added
+    is copied once more with the write lock held, which is little. Who reads from an older state of
+    the log still keeps it; then the next commit tries again.
+    """
+
+    def checkpoint(db: Connection, name: str, pages: int) -> int:
+        if pages >= CHECKPOINT_PAGES:
+            db.set_busy_timeout(0)
+            try:
+                length, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if copied == length:
+                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.Error:
+                pass  # what is committed is safe in the log, and the next commit tries again
+            finally:
+                db.set_busy_handler(patience)
+        return apsw.SQLITE_OK
+
+    db.set_busy_handler(patience)
+    db.set_wal_hook(checkpoint)
 
 
 @contextmanager
@@ -271,6 +309,8 @@ def open_reader(
         db = _connect_reader(path, untouched=untouched)
         try:
             _require_current(db, path, steps[-1].version, least)
+            with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
+                db.execute(_CACHE)
         except BaseException:
             db.close()
             raise
@@ -365,6 +405,7 @@ class _Opening:
                 return None
             _use_wal(db, self.path)
             backup = self._migrate(db, found)
+            db.execute(_CACHE)
             return Opened(
                 db=db,
                 path=self.path,
@@ -428,6 +469,19 @@ def _make_directory(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:  # another process made it meanwhile
         pass
+    _sync_directory(os.path.dirname(path))
+
+
+def _sync_directory(path: str) -> None:
+    """Make sure that what was made in a directory is there after a power cut.
+
+    SQLite does this for the files that it makes, but not for the directory they are in.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _flock(descriptor: int, kind: int) -> bool:
@@ -493,6 +547,12 @@ def _require_ours(db: Connection, path: str, latest: int) -> int:
     version = _version(db)
     owner = _number(db, "PRAGMA application_id")
     is_new = not version and not _number(db, "SELECT count(*) FROM sqlite_schema")
+    if owner == _NEVER_RELEASED:
+        raise ResourceError(
+            f"{path} was made by a Colibri that was never released, and this one cannot read it",
+            "move the file away with its -wal and -shm, and a new one is made; the Colibri that"
+            " made it can still export and verify it",
+        )
     if owner != APPLICATION_ID and not is_new:
         raise ResourceError(
             f"{path} is the database of another program", "set COLIBRI_DB_PATH to another file"

@@ -19,7 +19,7 @@ from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE
 from colibri.core.payload import load
 from colibri.core.replay import ERASED
-from colibri.store import ledger, tasks
+from colibri.store import ledger, search, tasks
 
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {
@@ -86,8 +86,7 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str
     for id in touched:
         _blank(db, id)
     if touched:
-        # Without this the index keeps every three letters of the old text, and where they stood.
-        db.execute("INSERT INTO task_search (task_search) VALUES ('optimize')")
+        search.forget(db)
     return {"seqs": [target.seq for target in targets], "reason": reason}
 
 
@@ -214,5 +213,4 @@ def _blank(db: Connection, id: str) -> None:
         "UPDATE tasks SET title = ?, description = ? WHERE number = ?",
         (title, description, task.number),
     )
-    text = tasks.folded({"title": title, "description": description})
-    db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (text, task.number))
+    search.change(db, task.number, title, description)

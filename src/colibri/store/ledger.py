@@ -5,7 +5,7 @@ what keeps two processes from extending the same head.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from itertools import count
 from typing import Any
 
 from apsw import Connection, ConstraintError
@@ -252,7 +252,7 @@ def _checker(db: Connection, first: int, **more: Any) -> Checker:
         "SELECT seq, leaf FROM ledger WHERE seq < ? ORDER BY seq DESC LIMIT 1", (first,)
     ).fetchone()
     after = Entry(*before) if before else None
-    return Checker(log_id(db), seq_of=partial(_seq_of, db), after=after, **more)
+    return Checker(log_id(db), seq_of=_finder(db), after=after, **more)
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
@@ -274,9 +274,20 @@ def _last_seq(db: Connection) -> int:
     return newest.seq if newest else 0
 
 
-def _seq_of(db: Connection, leaf: bytes) -> int | None:
-    row = db.execute("SELECT seq FROM ledger WHERE leaf = ?", (leaf,)).fetchone()
-    return row[0] if row else None
+def _finder(db: Connection) -> Callable[[bytes], int | None]:
+    """Find the record that has a leaf; only damage asks, for the log is read as far as there.
+
+    What a report no longer names is not looked for.
+    """
+    asked = count(1)
+
+    def seq_of(leaf: bytes) -> int | None:
+        if next(asked) > MAX_BREAKS:
+            return None
+        seq: int | None = db.execute("SELECT seq FROM ledger WHERE leaf = ?", (leaf,)).get
+        return seq
+
+    return seq_of
 
 
 def _expect_erased(db: Connection, checker: Checker, *, after: int) -> int:

@@ -6,20 +6,21 @@ when one of its fields changes; both share the task's new version.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from apsw import Connection
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
+from colibri.store import search
 from colibri.store.append import Append
 from colibri.store.tasks import (
+    BY_ID,
     MAX_NAMED,
     Task,
     blockers,
-    fetch,
-    folded,
     get,
     has_evidence,
     named,
@@ -28,37 +29,68 @@ from colibri.store.tasks import (
 )
 
 
+class _Dependency(NamedTuple):
+    """A task that another waits for."""
+
+    number: int
+    task_id: str
+    status: str
+
+    @property
+    def is_open(self) -> bool:
+        return self.status not in TERMINAL
+
+
 def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:
     """A new task in INIT; ERR_NOT_FOUND for a dependency that does not exist."""
     number: int = db.execute("SELECT ifnull(max(number), 0) + 1 FROM tasks").get
     id = task_id(number)
     fields = {**fields, "status": Status.INIT, "depends_on": _distinct(fields["depends_on"])}
-    dependencies = _numbers(db, fields["depends_on"])
+    dependencies = _dependencies(db, fields["depends_on"])
     head = {"task_id": id, "version": 1}
     made = {name: [None, fields[name]] for name in FIELDS}
     text = {name: [None, fields[name]] for name in TEXT_FIELDS}
     entry = append("task", {**head, "attempt": 1, "set": made}, task=id)
     append("task.text", {**head, "set": text}, task=id)
+    task = Task(
+        number=number,
+        task_id=id,
+        title=fields["title"],
+        description=fields["description"],
+        project=fields["project"],
+        priority=fields["priority"],
+        assignee=fields["assignee"],
+        status=Status.INIT,
+        attempt=1,
+        version=1,
+        created_at=now,
+        updated_at=now,
+        attempt_seq=entry.seq,
+        open_dependencies=_open(dependencies),
+        depends_on=tuple(fields["depends_on"]),
+    )
     db.execute(
         "INSERT INTO tasks (number, task_id, title, description, project, priority, assignee,"
         " status, attempt, version, created_at, updated_at, attempt_seq, open_dependencies)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 'INIT', 1, 1, ?, ?, ?, 0)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 'INIT', 1, 1, ?, ?, ?, ?)",
         (
             number,
             id,
-            fields["title"],
-            fields["description"],
-            fields["project"],
-            fields["priority"],
-            fields["assignee"],
+            task.title,
+            task.description,
+            task.project,
+            task.priority,
+            task.assignee,
             now,
             now,
-            entry.seq,
+            task.attempt_seq,
+            task.open_dependencies,
         ),
     )
-    _set_dependencies(db, number, dependencies)
-    db.execute("INSERT INTO task_search (rowid, text) VALUES (?, ?)", (number, folded(fields)))
-    return get(db, id)
+    search.add(db, number)
+    if dependencies:
+        _link(db, number, dependencies)
+    return task
 
 
 def update(
@@ -82,13 +114,11 @@ def update(
     dependencies = None
     if "depends_on" in changes:
         changes = {**changes, "depends_on": _distinct(changes["depends_on"])}
-        dependencies = _numbers(db, changes["depends_on"])
-        _check_cycle(db, task, dependencies)
+        dependencies = _dependencies(db, changes["depends_on"])
+        _check_cycle(db, task, [other.number for other in dependencies])
     _check_move(db, task, changes.get("status"), dependencies)
     changed = {name: value for name, value in changes.items() if value != _value(task, name)}
-    if changed:
-        _apply(db, append, task, changed, now)
-    return get(db, id)
+    return _apply(db, append, task, changed, dependencies, now) if changed else task
 
 
 # Checks: each refuses and leaves everything as it was.
@@ -130,7 +160,7 @@ def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> Non
 
 
 def _check_move(
-    db: Connection, task: Task, to: str | None, dependencies: Sequence[int] | None
+    db: Connection, task: Task, to: str | None, dependencies: Sequence[_Dependency] | None
 ) -> None:
     if to is not None and to not in next_states(task):
         legal = " or ".join(next_states(task))
@@ -154,13 +184,12 @@ def _check_move(
 
 
 def _check_unblocked(
-    db: Connection, task: Task, after: Status, dependencies: Sequence[int] | None
+    db: Connection, task: Task, after: Status, dependencies: Sequence[_Dependency] | None
 ) -> None:
     if dependencies is None:
         found = blockers(db, task.number) if task.open_dependencies else []
     else:
-        others = [fetch(db, number) for number in dependencies]
-        found = [f"{one.task_id} ({one.status})" for one in others if one.status not in TERMINAL]
+        found = [f"{one.task_id} ({one.status})" for one in dependencies if one.is_open]
     if found:
         raise Refused(
             "ERR_BLOCKED",
@@ -198,77 +227,72 @@ def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int] | None:
     return None
 
 
-def _apply(db: Connection, append: Append, task: Task, changed: dict[str, Any], now: str) -> None:
+def _apply(
+    db: Connection,
+    append: Append,
+    task: Task,
+    changed: dict[str, Any],
+    dependencies: Sequence[_Dependency] | None,
+    now: str,
+) -> Task:
     status = Status(changed.get("status", task.status))
     retry = is_retry(task.status, status)
-    attempt = task.attempt + retry
     head = {"task_id": task.task_id, "version": task.version + 1}
-    attempt_seq = task.attempt_seq
     fields = {name: [_value(task, name), changed[name]] for name in FIELDS if name in changed}
     text = {name: [_value(task, name), changed[name]] for name in TEXT_FIELDS if name in changed}
+    # Only what changes is set, so that no index is written again for a value that it has.
+    values = {name: new for name, (_, new) in (fields | text).items() if name != "depends_on"}
+    values |= {"version": task.version + 1, "updated_at": now}
     if fields:
+        attempt = task.attempt + retry
         entry = append("task", {**head, "attempt": attempt, "set": fields}, task=task.task_id)
-        attempt_seq = entry.seq if retry else attempt_seq
+        values |= {"attempt": attempt, "attempt_seq": entry.seq} if retry else {}
     if text:
         append("task.text", {**head, "set": text}, task=task.task_id)
-    if "depends_on" in changed:
-        _set_dependencies(db, task.number, _numbers(db, changed["depends_on"]))
-    row = {name: changed.get(name, _value(task, name)) for name in (*FIELDS, *TEXT_FIELDS)}
-    db.execute(
-        "UPDATE tasks SET title = ?, description = ?, project = ?, priority = ?, assignee = ?,"
-        " status = ?, attempt = ?, version = ?, updated_at = ?, attempt_seq = ? WHERE number = ?",
-        (
-            row["title"],
-            row["description"],
-            row["project"],
-            row["priority"],
-            row["assignee"],
-            row["status"],
-            attempt,
-            task.version + 1,
-            now,
-            attempt_seq,
-            task.number,
-        ),
-    )
+    if dependencies is not None and "depends_on" in changed:
+        _link(db, task.number, dependencies)
+        values["open_dependencies"] = _open(dependencies)
+    names = ", ".join(f"{name} = ?" for name in values)
+    db.execute(f"UPDATE tasks SET {names} WHERE number = ?", (*values.values(), task.number))
+    values |= {"status": status, "depends_on": tuple(changed.get("depends_on", task.depends_on))}
+    after = replace(task, **values)
     if text:
-        db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (folded(row), task.number))
+        search.change(db, after.number, after.title, after.description)
     if status in TERMINAL:
         db.execute(
             "UPDATE tasks SET open_dependencies = open_dependencies - 1"
             " WHERE number IN (SELECT task FROM task_dependencies WHERE depends_on = ?)",
             (task.number,),
         )
+    return after
 
 
-def _set_dependencies(db: Connection, number: int, dependencies: Sequence[int]) -> None:
+def _link(db: Connection, number: int, dependencies: Sequence[_Dependency]) -> None:
     db.execute("DELETE FROM task_dependencies WHERE task = ?", (number,))
     db.executemany(
         "INSERT INTO task_dependencies (task, position, depends_on) VALUES (?, ?, ?)",
-        ((number, position, other) for position, other in enumerate(dependencies)),
+        ((number, position, other.number) for position, other in enumerate(dependencies)),
     )
-    db.execute(
-        "UPDATE tasks SET open_dependencies ="
-        " (SELECT count(*) FROM task_dependencies AS d JOIN tasks AS t ON t.number = d.depends_on"
-        "  WHERE d.task = ?1 AND t.status NOT IN ('DONE', 'CANCELLED')) WHERE number = ?1",
-        (number,),
-    )
+
+
+def _open(dependencies: Iterable[_Dependency]) -> int:
+    return sum(other.is_open for other in dependencies)
 
 
 def _distinct(ids: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def _numbers(db: Connection, ids: Sequence[str]) -> list[int]:
-    return [_number(db, id) for id in ids]
+def _dependencies(db: Connection, ids: Iterable[str]) -> list[_Dependency]:
+    return [_dependency(db, id) for id in ids]
 
 
-def _number(db: Connection, id: str) -> int:
-    number: int | None = db.execute("SELECT number FROM tasks WHERE task_id = ?", (id,)).get
-    if number is None:
+def _dependency(db: Connection, id: str) -> _Dependency:
+    row = db.execute(f"SELECT number, task_id, status FROM tasks WHERE {BY_ID}", (id,)).get
+    if row is None:
         message = f"there is no task {id} to depend on: create it first, or leave it out"
         raise Refused("ERR_NOT_FOUND", message, task_id=id)
-    return number
+    return _Dependency(*row)
 
 
 def _value(task: Task, name: str) -> object:

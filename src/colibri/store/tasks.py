@@ -1,21 +1,25 @@
-"""Tasks as they are: the tables `tasks`, `task_dependencies`, `task_counts` and `task_search`.
+"""Tasks as they are: the tables `tasks`, `task_dependencies`, `task_counts` and `task_blocks`.
 
 The rows are a projection of the ledger's records; task_changes.py writes both. Totals come from
-task_counts, which triggers keep, so that no answer has to count rows.
+task_counts, and a page far into a list is found with task_blocks; triggers keep both, so that no
+answer has to count rows or walk over them.
 """
 
-import re
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from apsw import Connection
 
 from colibri.core.errors import Refused
 from colibri.core.replay import Replay
 from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
+from colibri.store import search as index
 
 MAX_NAMED = 20  # how many tasks a sentence names
+BY_ID = "number = CAST(substr(?1, 3) AS INTEGER) AND task_id = ?1"  # an id says where its row is
+BLOCK = 1024  # the numbers that a row of task_blocks counts; its triggers know it too
 
 _COLUMNS = (
     "number",
@@ -35,9 +39,27 @@ _COLUMNS = (
 )
 _NUMBERS = frozenset({"number", "attempt", "version", "attempt_seq", "open_dependencies"})
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tasks"
-# Three characters in a row are the least that the search index can find; of these it makes others.
-_INDEXED_LENGTH = 3
-_UNINDEXED = re.compile("[\0\ufffd-\uffff]")
+
+
+class Listed(NamedTuple):
+    """What a list tells of a task."""
+
+    number: int
+    task_id: str
+    title: str
+    project: str | None
+    priority: str
+    assignee: str | None
+    status: str
+    attempt: int
+    version: int
+    created_at: str
+    updated_at: str
+    attempt_seq: int
+    open_dependencies: int
+
+
+_LIST = f"SELECT {', '.join(Listed._fields)} FROM tasks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +99,19 @@ def task_id(number: int) -> str:
 
 def get(db: Connection, id: str) -> Task:
     """A task by its id; ERR_NOT_FOUND."""
-    row = db.execute(f"{_SELECT} WHERE task_id = ?", (id,)).get
+    row = db.execute(f"{_SELECT} WHERE {BY_ID}", (id,)).get
     if row is None:
         message = f"there is no task {id}: task_list shows the tasks there are"
         raise Refused("ERR_NOT_FOUND", message, task_id=id)
     return _task(db, dict(zip(_COLUMNS, row, strict=True)))
 
 
-def next_states(task: Task) -> tuple[Status, ...]:
+def next_states(task: Task | Listed) -> tuple[Status, ...]:
     """The moves that the state machine allows."""
-    return TRANSITIONS[task.status]
+    return TRANSITIONS[Status(task.status)]
 
 
-def needs(db: Connection, task: Task) -> dict[str, list[str]]:
+def needs(db: Connection, task: Task | Listed) -> dict[str, list[str]]:
     """What each legal move still needs; moves that need nothing are left out."""
     missing: dict[str, list[str]] = {}
     for status in next_states(task):
@@ -121,36 +143,30 @@ def named(found: Sequence[str]) -> str:
 
 def find(
     db: Connection, wanted: Filter, *, search: str | None, limit: int, offset: int
-) -> tuple[list[Task], int]:
+) -> tuple[list[Listed], int]:
     """A page of tasks, oldest first, and how many match in all."""
     if search is not None and search.split():
-        matches = _search(db, wanted, search.casefold().split())
-        return _fetch(db, matches[offset : offset + limit]), len(matches)
-    return _fetch(db, _page(db, wanted, limit, offset)), _count(db, wanted)
+        matches = index.find(db, search, *_clause(wanted))
+        return _numbered(db, matches[offset : offset + limit]), len(matches)
+    return _page(db, wanted, limit, offset), _count(db, wanted)
 
 
-def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Task], int]:
+def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Listed], int]:
     """The queue: neither terminal nor blocked; by priority, then progress, then age."""
     clause, values = _clause(wanted)
     rows = db.execute(
-        f"SELECT number FROM tasks WHERE is_ready{clause}"
-        " ORDER BY urgency, remaining, number LIMIT ?",
+        f"{_LIST} WHERE is_ready{clause} ORDER BY urgency, remaining, number LIMIT ?",
         (*values, limit),
     )
-    return _fetch(db, (number for (number,) in rows)), _count(db, wanted, only_ready=True)
+    return _listed(rows), _count(db, wanted, only_ready=True)
 
 
-def has_evidence(db: Connection, task: Task) -> bool:
+def has_evidence(db: Connection, task: Task | Listed) -> bool:
     row = db.execute(
         "SELECT 1 FROM ledger WHERE task = ? AND kind = 'thought' AND seq > ? LIMIT 1",
         (task.task_id, task.attempt_seq),
     ).get
     return row is not None
-
-
-def folded(fields: dict[str, Any]) -> str:
-    """What search looks at; no word has a line break, so none is found across the two."""
-    return f"{fields['title']}\n{fields['description'] or ''}".casefold()
 
 
 # Rows.
@@ -166,37 +182,53 @@ def _task(db: Connection, row: dict[str, Any]) -> Task:
     return Task(**row, depends_on=tuple(other for (other,) in depends_on))
 
 
-def _fetch(db: Connection, numbers: Iterable[int]) -> list[Task]:
-    return [fetch(db, number) for number in numbers]
+def _listed(rows: Iterable[Sequence[Any]]) -> list[Listed]:
+    return [Listed._make(row) for row in rows]
 
 
-def fetch(db: Connection, number: int) -> Task:
-    row = db.execute(f"{_SELECT} WHERE number = ?", (number,)).get
-    return _task(db, dict(zip(_COLUMNS, row, strict=True)))
+def _numbered(db: Connection, numbers: Sequence[int]) -> list[Listed]:
+    query = f"{_LIST} WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
+    return _listed(db.execute(query, (json.dumps(numbers),)))
+
+
+def _given(wanted: Filter) -> dict[str, str]:
+    names = ("status", "project", "assignee")
+    return {name: value for name in names if (value := getattr(wanted, name)) is not None}
 
 
 def _clause(wanted: Filter) -> tuple[str, list[str]]:
     """The conditions of a filter, from constant pieces; values are always bound."""
-    given = {
-        name: value
-        for name in ("status", "project", "assignee")
-        if (value := getattr(wanted, name)) is not None
-    }
+    given = _given(wanted)
     return "".join(f" AND {name} = ?" for name in given), list(given.values())
 
 
-def _page(db: Connection, wanted: Filter, limit: int, offset: int) -> Iterable[int]:
+def _page(db: Connection, wanted: Filter, limit: int, offset: int) -> list[Listed]:
     clause, values = _clause(wanted)
-    if not values:  # tasks are never deleted, so their numbers have no gaps
-        rows = db.execute(
-            "SELECT number FROM tasks WHERE number > ? ORDER BY number LIMIT ?", (offset, limit)
-        )
-    else:
-        rows = db.execute(
-            f"SELECT number FROM tasks WHERE true{clause} ORDER BY number LIMIT ? OFFSET ?",
-            (*values, limit, offset),
-        )
-    return [number for (number,) in rows]
+    after, offset = _skip(db, wanted, offset)
+    # The numbers alone are all in an index, so that what is skipped costs no look at its row.
+    page = f"SELECT number FROM tasks WHERE number > ?{clause} ORDER BY number LIMIT ? OFFSET ?"
+    query = f"{_LIST} WHERE number IN ({page}) ORDER BY number"
+    return _listed(db.execute(query, (after, *values, limit, offset)))
+
+
+def _skip(db: Connection, wanted: Filter, offset: int) -> tuple[int, int]:
+    """The number up to which no row has to be looked at, and how many matches follow to be skipped.
+
+    Where several conditions have to be met SQLite walks over what is skipped.
+    """
+    given = list(_given(wanted).items())
+    if not given:  # tasks are never deleted, so their numbers have no gaps
+        return offset, 0
+    if len(given) > 1 or offset < BLOCK:
+        return 0, offset
+    after = 0
+    for block, n in db.execute(
+        "SELECT block, n FROM task_blocks WHERE field = ? AND value = ? ORDER BY block", given[0]
+    ):
+        if n > offset:
+            break
+        after, offset = (block + 1) * BLOCK - 1, offset - n
+    return after, offset
 
 
 def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
@@ -205,22 +237,6 @@ def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
     query = f"SELECT ifnull(sum(n), 0) FROM task_counts WHERE true{clause}{also}"
     total: int = db.execute(query, values).get
     return total
-
-
-def _search(db: Connection, wanted: Filter, words: Sequence[str]) -> list[int]:
-    """The numbers of all tasks whose text has every word, oldest first."""
-    long = [w for w in words if len(w) >= _INDEXED_LENGTH and not _UNINDEXED.search(w)]
-    short = [word for word in words if word not in long]
-    clause, values = _clause(wanted)
-    tables = "task_search" if not values else "task_search JOIN tasks ON number = task_search.rowid"
-    match = " AND task_search MATCH ?" if long else ""
-    quoted = ['"' + word.replace('"', '""') + '"' for word in long]
-    rows = db.execute(
-        f"SELECT task_search.rowid FROM {tables} WHERE true{match}"
-        f"{' AND instr(text, ?)' * len(short)}{clause} ORDER BY task_search.rowid",
-        ([" AND ".join(quoted)] if long else []) + short + values,
-    )
-    return [number for (number,) in rows]
 
 
 # Verification.
@@ -236,6 +252,7 @@ def altered(db: Connection, replay: Replay) -> Iterator[str]:
     """Each row that its records do not explain or that is missing, and what derives from rows."""
     dependencies = _all_dependencies(db)
     left = set(replay.tasks)
+    indexed = index.known(db)
     for row, text in _rows_and_texts(db):
         id = task_id(row["number"])
         row["depends_on"] = dependencies.pop(row["number"], [])
@@ -244,18 +261,23 @@ def altered(db: Connection, replay: Replay) -> Iterator[str]:
             yield f"{id}: another id stands in its row"
         elif (problem := replay.compare(row)) is not None:
             yield problem
-        elif text != folded(row):
+        elif text != _text(row, indexed):
             yield f"{id}: search does not know it by its text"
     for id in sorted(left):
         yield f"{id}: its row is missing"
     for number in dependencies:
         yield f"{task_id(number)}: it has dependencies, but no row"
-    for (number,) in db.execute(
-        "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
-    ):
+    for number in index.strangers(db):
         yield f"{task_id(number)}: search knows it, but it has no row"
-    if not _totals_are_right(db):
-        yield "the totals in task_counts are not those of the rows"
+    for table, (rows, stored) in _COUNTS.items():
+        if db.execute(_DIFFERENCES.format(rows=rows, stored=stored)).get:
+            yield f"the totals in {table} are not those of the rows"
+
+
+def _text(row: dict[str, Any], indexed: int) -> str | None:
+    """What the index has to know of a row."""
+    known = row["number"] <= indexed
+    return index.folded(row["title"], row["description"]) if known else None
 
 
 def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None]]:
@@ -273,15 +295,26 @@ def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None
         yield dict(zip(_COLUMNS, row, strict=True)), text
 
 
-def _totals_are_right(db: Connection) -> bool:
-    rows = (
+# What is counted, from the rows and as it is stored.
+_COUNTS = {
+    "task_counts": (
         "SELECT ifnull(project, ''), ifnull(assignee, ''), status, is_ready, count(*) FROM tasks"
-        " GROUP BY 1, 2, 3, 4"
-    )
-    stored = "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0"
-    wrong = f"SELECT count(*) FROM (SELECT * FROM ({rows}) EXCEPT {stored})"
-    extra = f"SELECT count(*) FROM ({stored} EXCEPT SELECT * FROM ({rows}))"
-    return not (db.execute(wrong).get or db.execute(extra).get)
+        " GROUP BY 1, 2, 3, 4",
+        "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0",
+    ),
+    "task_blocks": (
+        " UNION ALL ".join(
+            f"SELECT '{field}', {field}, number / {BLOCK:d}, count(*) FROM tasks"
+            f" WHERE {field} IS NOT NULL GROUP BY 2, 3"
+            for field in ("status", "project", "assignee")
+        ),
+        "SELECT field, value, block, n FROM task_blocks WHERE n > 0",
+    ),
+}
+_DIFFERENCES = """
+    SELECT EXISTS (SELECT * FROM ({rows}) EXCEPT {stored})
+        OR EXISTS ({stored} EXCEPT SELECT * FROM ({rows}))
+"""
 
 
 def _all_dependencies(db: Connection) -> dict[int, list[str]]:

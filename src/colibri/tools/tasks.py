@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from colibri.core.modes import Capability
 from colibri.store import task_changes, tasks
-from colibri.store.tasks import Filter, Task
+from colibri.store.tasks import Filter, Listed, Task
 from colibri.tools.text import Description, Name, TaskId, Title
 from colibri.tools.tool import Tool, Work
 
@@ -193,7 +193,7 @@ def next_actions(work: Work, args: NextActions) -> Queue:
     )
 
 
-def _row(task: Task) -> dict[str, Any]:
+def _row(task: Task | Listed) -> dict[str, Any]:
     return {name: getattr(task, name) for name in Row.__struct_fields__}
 
 
@@ -201,7 +201,7 @@ def _whole(task: Task) -> Whole:
     return Whole(**_row(task), description=task.description, depends_on=list(task.depends_on))
 
 
-def _moves(work: Work, task: Task) -> dict[str, Any]:
+def _moves(work: Work, task: Task | Listed) -> dict[str, Any]:
     return {
         "next_states": list(tasks.next_states(task)),
         "needs": tasks.needs(work.db, task),

@@ -3,8 +3,8 @@
 CREATE TABLE ledger (
     seq     INTEGER PRIMARY KEY CHECK (seq >= 1),
     header  BLOB NOT NULL,                                  -- the bytes that were hashed
-    leaf    BLOB NOT NULL UNIQUE CHECK (length(leaf) = 32),
-    prev    BLOB NOT NULL UNIQUE CHECK (length(prev) = 32), -- UNIQUE: the chain cannot fork
+    leaf    BLOB NOT NULL CHECK (length(leaf) = 32),
+    prev    BLOB NOT NULL CHECK (length(prev) = 32),
     at      TEXT NOT NULL,                                  -- from here on: copies, for queries
     kind    TEXT NOT NULL CHECK (kind IN (
                 'call.enter', 'call.exit', 'session.open', 'thought',
@@ -29,6 +29,14 @@ CREATE TABLE meta (
     key   TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT;
+
+-- The chain can neither fork nor gap: every record but the first follows the newest there is.
+CREATE TRIGGER ledger_refuses_a_fork BEFORE INSERT ON ledger
+WHEN NEW.seq IS NOT (SELECT ifnull(max(seq), 0) + 1 FROM ledger)
+    OR NEW.prev IS NOT (SELECT leaf FROM ledger WHERE seq = NEW.seq - 1) AND NEW.seq > 1
+BEGIN
+    SELECT RAISE(ABORT, 'the ledger is append-only: a record follows the newest one, or none');
+END;
 
 CREATE TRIGGER ledger_refuses_update BEFORE UPDATE ON ledger
 BEGIN

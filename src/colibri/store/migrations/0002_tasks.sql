@@ -2,7 +2,7 @@
 
 CREATE TABLE tasks (
   number            INTEGER PRIMARY KEY CHECK (number >= 1),
-  task_id           TEXT NOT NULL UNIQUE,
+  task_id           TEXT NOT NULL CHECK (task_id = printf('T-%04d', number)),  -- so it is unique
   title             TEXT NOT NULL,
   description       TEXT,
   project           TEXT,
@@ -30,8 +30,10 @@ CREATE TABLE tasks (
 
 -- The queue of task_next_actions, as a whole, of a project and of an assignee.
 CREATE INDEX tasks_ready ON tasks (urgency, remaining, number) WHERE is_ready;
-CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number) WHERE is_ready;
-CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number) WHERE is_ready;
+CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number)
+  WHERE is_ready AND project IS NOT NULL;
+CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number)
+  WHERE is_ready AND assignee IS NOT NULL;
 
 -- The pages of task_list.
 CREATE INDEX tasks_status ON tasks (status, number);
@@ -42,11 +44,10 @@ CREATE TABLE task_dependencies (
   task       INTEGER NOT NULL REFERENCES tasks (number),
   position   INTEGER NOT NULL,
   depends_on INTEGER NOT NULL REFERENCES tasks (number),
-  PRIMARY KEY (task, position),
-  UNIQUE (task, depends_on)
+  PRIMARY KEY (task, position)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX task_dependents ON task_dependencies (depends_on, task);
+CREATE UNIQUE INDEX task_dependents ON task_dependencies (depends_on, task);
 
 -- How many tasks there are of each kind, so that a total never counts rows; '' stands for none.
 CREATE TABLE task_counts (
@@ -58,13 +59,30 @@ CREATE TABLE task_counts (
   PRIMARY KEY (project, assignee, status, is_ready)
 ) STRICT, WITHOUT ROWID;
 
+-- The same in each block of 1024 numbers, so that a page far into a list is found without a walk.
+CREATE TABLE task_blocks (
+  field TEXT NOT NULL CHECK (field IN ('status', 'project', 'assignee')),
+  value TEXT NOT NULL,
+  block INTEGER NOT NULL,
+  n     INTEGER NOT NULL CHECK (n >= 0),
+  PRIMARY KEY (field, value, block)
+) STRICT, WITHOUT ROWID;
+
 CREATE TRIGGER tasks_counted AFTER INSERT ON tasks BEGIN
   INSERT INTO task_counts
     VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
     ON CONFLICT DO UPDATE SET n = n + 1;
+  INSERT INTO task_blocks VALUES ('status', NEW.status, NEW.number / 1024, 1)
+    ON CONFLICT DO UPDATE SET n = n + 1;
+  INSERT INTO task_blocks SELECT 'project', NEW.project, NEW.number / 1024, 1
+    WHERE NEW.project IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
+  INSERT INTO task_blocks SELECT 'assignee', NEW.assignee, NEW.number / 1024, 1
+    WHERE NEW.assignee IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
 CREATE TRIGGER tasks_recounted AFTER UPDATE OF project, assignee, status, open_dependencies ON tasks
+WHEN (OLD.project, OLD.assignee, OLD.status, OLD.is_ready)
+  IS NOT (NEW.project, NEW.assignee, NEW.status, NEW.is_ready)
 BEGIN
   UPDATE task_counts SET n = n - 1
     WHERE project = ifnull(OLD.project, '') AND assignee = ifnull(OLD.assignee, '')
@@ -72,10 +90,21 @@ BEGIN
   INSERT INTO task_counts
     VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
     ON CONFLICT DO UPDATE SET n = n + 1;
+  UPDATE task_blocks SET n = n - 1
+    WHERE block = OLD.number / 1024 AND (field, value) IN
+      (VALUES ('status', OLD.status), ('project', OLD.project), ('assignee', OLD.assignee));
+  INSERT INTO task_blocks
+    SELECT field, value, NEW.number / 1024, 1 FROM
+      (SELECT 'status' AS field, NEW.status AS value
+       UNION ALL SELECT 'project', NEW.project UNION ALL SELECT 'assignee', NEW.assignee)
+    WHERE value IS NOT NULL
+    ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
 -- Search: case-folded title and description of each task, found by any three characters in a row.
-CREATE VIRTUAL TABLE task_search USING fts5 (text, tokenize = 'trigram case_sensitive 1');
+CREATE VIRTUAL TABLE task_search USING fts5 (
+  text, tokenize = 'trigram case_sensitive 1', columnsize = 0);
 
 -- Evidence for the writeback rule: the thoughts of a task.
-CREATE INDEX ledger_task_thoughts ON ledger (task, seq) WHERE kind = 'thought';
+CREATE INDEX ledger_task_thoughts ON ledger (task, seq)
+  WHERE kind = 'thought' AND task IS NOT NULL;

@@ -1,0 +1,129 @@
+"""Search: the tasks whose title or description has some words. Owns `task_search`.
+
+The index knows every three characters in a row of a task's folded text. To enter it costs more than
+all else about a new task, and for many at once hardly more than for one; so tasks enter it a batch
+at a time, when the last number of the batch is given, and those after it are read one by one.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from apsw import Connection
+
+BATCH = 16  # as every file has it: another number takes a migration
+FEW = 64  # tasks that are as soon read as looked for
+
+# Three characters in a row are the least that the index can find; of these it makes others.
+_INDEXED_LENGTH = 3
+_UNINDEXED = re.compile("[\0\ufffd-\uffff]")
+
+
+def folded(title: str, description: str | None) -> str:
+    """What search looks at; no word has a line break, so none is found across the two."""
+    return f"{title}\n{description or ''}".casefold()
+
+
+def add(db: Connection, number: int) -> None:
+    """Take in the batch that a new task completes, if it does."""
+    if number % BATCH:
+        return
+    rows: list[Any] = db.execute(
+        "SELECT number, title, description FROM tasks WHERE number > ?", (number - BATCH,)
+    ).fetchall()
+    db.executemany(
+        "INSERT INTO task_search (rowid, text) VALUES (?, ?)",
+        ((one, folded(title, description)) for one, title, description in rows),
+    )
+
+
+def change(db: Connection, number: int, title: str, description: str | None) -> None:
+    """Know a task by another text, if the index knows it yet."""
+    text = folded(title, description)
+    db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (text, number))
+
+
+def forget(db: Connection) -> None:
+    """Without this the index keeps every three letters of a former text, and where they stood."""
+    db.execute("INSERT INTO task_search (task_search) VALUES ('optimize')")
+
+
+def known(db: Connection) -> int:
+    """The last task that the index has to know."""
+    last: int = db.execute("SELECT ifnull(max(number), 0) FROM tasks").get
+    return last - last % BATCH
+
+
+def find(db: Connection, text: str, clause: str, values: Sequence[str]) -> list[int]:
+    """The numbers of all tasks whose text has every word of another, oldest first.
+
+    The clause is one more condition on `tasks`, with its values.
+    """
+    words = text.casefold().split()
+    last = known(db)
+    few = _few(db, words, last)
+    if few is None:
+        found = _match(db, words, last, clause, values)
+    else:
+        some = "number IN (SELECT value FROM json_each(?))"
+        found = _read(db, words, some, (json.dumps(few), *values), clause)
+    return [*found, *_read(db, words, "number > ?", (last, *values), clause)]
+
+
+def _few(db: Connection, words: Sequence[str], last: int) -> list[int] | None:
+    """The tasks with the longest word, which is likely the rarest; None if they are many.
+
+    For a word that most tasks have the index goes through a long list, however rare the others are.
+    """
+    indexed = [word for word in words if _is_indexed(word)]
+    if not indexed:
+        return None
+    rows: list[Any] = db.execute(
+        "SELECT rowid FROM task_search WHERE task_search MATCH ? AND rowid <= ? LIMIT ?",
+        (_quoted(max(indexed, key=len)), last, FEW + 1),
+    ).fetchall()
+    return [number for (number,) in rows] if len(rows) <= FEW else None
+
+
+def _match(
+    db: Connection, words: Sequence[str], last: int, clause: str, values: Sequence[str]
+) -> Iterator[int]:
+    """By the index alone; words that it cannot find are looked for in what the others leave."""
+    indexed = [_quoted(word) for word in words if _is_indexed(word)]
+    short = [word for word in words if not _is_indexed(word)]
+    tables = "task_search JOIN tasks ON number = task_search.rowid" if values else "task_search"
+    rows = db.execute(
+        f"SELECT task_search.rowid FROM {tables} WHERE task_search.rowid <= ?"
+        f"{' AND task_search MATCH ?' if indexed else ''}"
+        f"{' AND instr(text, ?)' * len(short)}{clause} ORDER BY task_search.rowid",
+        (last, *([" AND ".join(indexed)] if indexed else []), *short, *values),
+    )
+    for (number,) in rows:
+        yield number
+
+
+def _read(
+    db: Connection, words: Sequence[str], some: str, values: Sequence[object], clause: str
+) -> Iterator[int]:
+    """By a look at some of the tasks."""
+    query = f"SELECT number, title, description FROM tasks WHERE {some}{clause} ORDER BY number"
+    for number, title, description in db.execute(query, values):
+        text = folded(title, description)
+        if all(word in text for word in words):
+            yield number
+
+
+def _is_indexed(word: str) -> bool:
+    return len(word) >= _INDEXED_LENGTH and not _UNINDEXED.search(word)
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
+
+
+def strangers(db: Connection) -> Iterator[int]:
+    """What the index knows that is no task."""
+    query = "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
+    for (number,) in db.execute(query):
+        yield number
