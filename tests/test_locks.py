@@ -38,6 +38,7 @@ LISTED = {
     "store.db._create": "a new file, O_EXCL: nobody has it open",
     "store.db._load_migration": "SQL of the package",
     "store.db._open_lock": "the lock file",
+    "store.db._sync_directory": "a directory",
     "store.db.use": "the lock file",
     "store.skills._data": "a skill; not if it is the database under another name",
     "store.skills._opened": "a folder of skills",

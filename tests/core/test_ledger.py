@@ -303,7 +303,7 @@ def test_an_erased_payload_is_reported_apart() -> None:
     rows = chain(("call.enter", enter()), ("call.exit", leave(1)), erasure(1))
     report = check(erased(rows, 1))
     assert (report.valid, report.erased) == (True, (1,))
-    assert "1 payloads are erased and can no longer be read" in report.not_checked
+    assert "1 payload is erased and can no longer be read" in report.not_checked
 
 
 def test_the_payload_of_a_kind_that_cannot_be_erased_is_missing() -> None:
