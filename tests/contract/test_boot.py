@@ -55,7 +55,7 @@ class Stub:
         self._woken.clear()
         return None
 
-    def send(self, line: bytes) -> None:
+    def send(self, lines: bytes) -> None:
         self.steps.append("send")
 
     def wake(self) -> None:

@@ -72,6 +72,19 @@ def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code() -> No
     peer.close()
 
 
+def test_the_time_is_utc_to_the_microsecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design §9: RFC 3339; most calls find the second that the call before has formatted."""
+    ctx = create_server(install_handlers=False)
+    moments = {
+        1_700_000_000_000_000_999: "2023-11-14T22:13:20.000000Z",
+        1_700_000_000_123_456_789: "2023-11-14T22:13:20.123456Z",
+        1_700_000_001_000_001_000: "2023-11-14T22:13:21.000001Z",
+    }
+    for nanoseconds, expected in moments.items():
+        monkeypatch.setattr(time, "time_ns", lambda now=nanoseconds: now)
+        assert ctx.utc() == expected
+
+
 def test_what_the_log_level_does_not_want_is_not_said(tmp_path: Path) -> None:
     """COLIBRI_LOG_LEVEL=error silences the rest."""
     with Server(tmp_path, COLIBRI, COLIBRI_LOG_LEVEL="error") as server:
@@ -194,6 +207,39 @@ def test_more_probes_than_can_wait_are_counted_and_answered(tmp_path: Path) -> N
                 assert server.answer(id)["result"]["isError"] is False
             dropped = server.data("server_health")["dropped"]["probe_records"]
         assert dropped > 100
+
+
+def test_the_answers_of_a_round_leave_in_order_and_together_but_never_as_a_heap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pipeline.py: each write wakes the client, and a pipe takes 64 KiB at once."""
+    server = Linked(config=project(tmp_path))
+    transport = server.ctx.transport
+    send, lines = transport.send, []
+
+    def counted(data: bytes) -> None:
+        lines.append(data.count(b"\n"))
+        send(data)
+
+    monkeypatch.setattr(transport, "send", counted)
+    begun, go = threading.Event(), threading.Event()
+
+    def hold(work: Work, args: object) -> dict[str, object]:
+        begun.set()
+        return {"went": go.wait(30)}
+
+    add_tool(server.ctx, tool("hold", hold))
+    add_tool(server.ctx, tool("small", lambda work, args: {}))
+    add_tool(server.ctx, tool("big", lambda work, args: {"text": "x" * 40_000}))
+    with server:
+        server.wait_for_store()
+        ids = [server.post("hold")]
+        assert begun.wait(30)
+        ids += [server.post(name) for name in ("small", "no_such_tool", "small", "big", "big")]
+        eventually(lambda: len(server.ctx.load) == len(ids), "all calls wait")
+        go.set()
+        assert [server.receive()["id"] for _ in ids] == ids
+    assert lines == [1, 4, 1]
 
 
 def test_a_tool_that_wants_a_round_of_its_own_has_it(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ PATIENCE = 30.0
 MIB = 1024 * 1024
 
 
-@pytest.fixture
-def link() -> Iterator[tuple[Stream, Peer]]:
+@pytest.fixture(params=["refusing writes", "small writes"])
+def link(request: pytest.FixtureRequest) -> Iterator[tuple[Stream, Peer]]:
+    """Once as Linux writes to pipes, once as systems do that have no writes that never block."""
     stream, peer = linked()
+    stream._can_refuse = stream._can_refuse and request.param == "refusing writes"
     stream.start()
     yield stream, peer
     with contextlib.suppress(OSError):
@@ -85,6 +87,19 @@ def test_the_descriptor_of_the_client_stays_blocking(link: tuple[Stream, Peer]) 
     stream, _ = link
     stream.send(b"x" * MIB)
     assert os.get_blocking(stream.out_fd)
+
+
+def test_a_terminal_gets_its_lines_too() -> None:
+    """transport.py: not every kind of file can refuse a write instead of blocking."""
+    leader, follower = os.openpty()
+    stream = Stream(0, follower)
+    stream.start()
+    stream.send(b"one\n")
+    stream.send(b"two\n")
+    assert (stream.unsent, stream.broken) == (0, False)
+    assert os.read(leader, 100) == b"one\r\ntwo\r\n"
+    stream.close()
+    os.close(leader)
 
 
 def test_lines_of_many_senders_stay_whole_and_in_their_order(link: tuple[Stream, Peer]) -> None:

@@ -145,6 +145,40 @@ def test_every_connection_has_every_setting(
     db.close()
 
 
+@pytest.mark.parametrize("access", ["write", "read"])
+def test_a_statement_is_not_planned_again_for_another_value(
+    path: str, writer: Writer, access: database.Access
+) -> None:
+    """Planning takes longer than most statements; a partial index is what tempts SQLite to it."""
+    with writer() as opened:
+        opened.db.execute("CREATE TABLE t (a INTEGER, b INTEGER) STRICT")
+        opened.db.execute("CREATE INDEX t_b ON t (b) WHERE a = 1")
+    planned: list[object] = []
+
+    def plan(*what: object) -> int:
+        planned.append(what)
+        return apsw.SQLITE_OK
+
+    with closing(connect(path, access)) as db:
+        db.authorizer = plan
+        db.execute("SELECT b FROM t WHERE a = ?", (1,)).fetchall()
+        first = len(planned)
+        db.execute("SELECT b FROM t WHERE a = ?", (2,)).fetchall()
+    assert first == len(planned) > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which files are open")
+def test_what_a_savepoint_could_restore_is_in_no_file(writer: Writer) -> None:
+    """Pages of the database have no business in a folder for temporary files."""
+    with writer() as opened, database.transaction(opened.db, durable=False):
+        opened.db.execute("CREATE TABLE t (text TEXT) STRICT")
+        opened.db.executemany("INSERT INTO t VALUES (?)", [("x" * 2000,)] * 200)
+        before = set(Path("/proc/self/fd").iterdir())
+        with database.savepoint(opened.db):
+            opened.db.execute("UPDATE t SET text = 'y' || text")
+            assert set(Path("/proc/self/fd").iterdir()) == before
+
+
 def test_the_writers_connection_has_every_setting(writer: Writer) -> None:
     with writer() as opened:
         assert {name: pragma(opened.db, name) for name in SETTINGS} == SETTINGS

@@ -49,6 +49,15 @@ class Connection:
         self.sent: list[JSON] = []
         self.wire = Wire(self.service, self._sent)
 
+    def answer(self, request: Request, members: bytes, meta: JSON) -> None:
+        """What the service does with an answer: nothing, if there is none."""
+        if line := self.wire.answer(request, members, meta):
+            self._sent(line)
+
+    def fail(self, request: Request, code: int, message: str, data: object = None) -> None:
+        if line := self.wire.fail(request, code, message, data):
+            self._sent(line)
+
     def _sent(self, line: bytes) -> None:
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1

@@ -96,9 +96,10 @@ class File(apsw.VFSFile):
 def _overhear(notes: Notes) -> None:
     send = Stream.send
 
-    def noted(self: Stream, line: bytes) -> None:
-        notes.take("sent", line)
-        send(self, line)
+    def noted(self: Stream, lines: bytes) -> None:
+        for line in lines.splitlines(keepends=True):
+            notes.take("sent", line)
+        send(self, lines)
 
     Stream.send = noted  # type: ignore[method-assign]
 

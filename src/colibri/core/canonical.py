@@ -2,30 +2,69 @@
 
 Allowed: strings without lone surrogates, integers within ±(2^53−1), booleans, null, arrays, and
 objects with ASCII keys, at most 64 levels deep. Within that set the standard library's C encoder
-gives the RFC 8785 bytes: its escapes are those of the RFC, and ASCII keys sort alike by code point
-and by UTF-16 unit. Outside it (floats above all) it would not, so everything else is refused.
+gives the RFC 8785 bytes, and so does msgspec's: their escapes are those of the RFC, and ASCII keys
+sort alike by code point and by UTF-16 unit. Outside it (floats above all) they would not, so
+everything else is refused.
 """
 
 import json
+from collections.abc import Callable
 
 MAX_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 
-_dump = json.JSONEncoder(
+_to_text = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
 
 
+def dump_slowly(value: object) -> bytes:
+    """The bytes of a value that is known to be allowed."""
+    return _to_text(value).encode()
+
+
+# A server puts msgspec's encoder here once that is loaded, which takes a tenth of the time.
+dump: Callable[[object], bytes] = dump_slowly
+
+
 def encode(value: object) -> bytes:
     """The RFC 8785 bytes of value; ValueError says what is not allowed, and where."""
+    if _fits(value, MAX_DEPTH):
+        try:
+            return dump(value)
+        except UnicodeEncodeError:
+            pass  # a lone surrogate, and the check says where
     _check(value, ())
-    return _dump(value).encode()
+    return dump(value)
 
 
 def sha256(data: bytes) -> bytes:
     import hashlib  # noqa: PLC0415 - OpenSSL costs 3 ms, which the first answers need not pay
 
     return hashlib.sha256(data).digest()
+
+
+def _fits(value: object, levels: int) -> bool:
+    """Whether a glance tells that it is allowed. Strings need none: no dump takes a surrogate."""
+    if isinstance(value, dict) and levels:
+        for key, item in value.items():
+            kind = type(item)
+            if type(key) is not str or not key.isascii():
+                return False
+            if kind is int and -MAX_INTEGER <= item <= MAX_INTEGER:
+                continue
+            if kind not in _LEAVES and not _fits(item, levels - 1):
+                return False
+        return True
+    if isinstance(value, list) and levels:
+        for item in value:
+            if type(item) not in _LEAVES and not _fits(item, levels - 1):
+                return False
+        return True
+    return isinstance(value, str)
+
+
+_LEAVES = frozenset({str, bool, type(None)})
 
 
 def _check(value: object, path: tuple[str | int, ...]) -> None:

@@ -54,10 +54,11 @@ sequence_no, and the outcome of an enter is `running`. `thought_records` has a r
 """
 
 from collections.abc import Mapping
+from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Literal, NamedTuple
 
-from colibri.core.canonical import encode, sha256
+from colibri.core.canonical import encode
 
 MEMBERS: Mapping[str, frozenset[str]] = {
     "call.enter": frozenset({"server", "tool", "arguments", "size", "sha256"}),
@@ -94,12 +95,12 @@ Head = Entry  # the newest record's
 
 def genesis(log: str) -> bytes:
     """What the first record names as the one before it."""
-    return sha256(b"colibri/ledger/v1\n" + log.encode())
+    return sha256(b"colibri/ledger/v1\n" + log.encode()).digest()
 
 
 def commitment(nonce: bytes, body: bytes) -> bytes:
     """What a header says of its payload."""
-    return sha256(COMMITMENT + nonce + body)
+    return sha256(COMMITMENT + nonce + body).digest()
 
 
 def header(  # noqa: PLR0913 - one for each member of the format
@@ -127,7 +128,7 @@ def header(  # noqa: PLR0913 - one for each member of the format
 
 
 def leaf(header: bytes) -> bytes:
-    return sha256(b"\0" + header)
+    return sha256(b"\0" + header).digest()
 
 
 def body(kind: str, payload: Mapping[str, object]) -> bytes:
@@ -183,4 +184,4 @@ def _without_texts(arguments: Mapping[str, object]) -> dict[str, object]:
 
 def _digest(text: str) -> dict[str, object]:
     data = text.encode()
-    return {"sha256": sha256(data).hex(), "size": len(data)}
+    return {"sha256": sha256(data).hexdigest(), "size": len(data)}

@@ -51,7 +51,8 @@ def scrub(text: str) -> str:
 def _clean(value: Any, path: str, found: dict[Finding, None]) -> Any:
     if isinstance(value, str):
         text, kinds = _replace(value)
-        found.update((Finding(path, kind), None) for kind in kinds)
+        for kind in kinds:
+            found[Finding(path, kind)] = None
         return text
     if isinstance(value, list):
         return [_clean(item, f"{path}[{index}]", found) for index, item in enumerate(value)]
@@ -64,12 +65,11 @@ def _clean_object(value: dict[str, Any], path: str, found: dict[Finding, None]) 
     clean: dict[str, Any] = {}
     for key, item in value.items():
         name, kinds = _replace(key)
-        while (
-            name in clean
-        ):  # two secrets as keys of one object: neither may take the other's place
+        while name in clean:  # two secrets as keys: neither may take the other's place
             name += "+"
         here = f"{path}.{name}" if path else name
-        found.update((Finding(here, kind), None) for kind in kinds)
+        for kind in kinds:
+            found[Finding(here, kind)] = None
         clean[name] = _clean(item, here, found)
     return clean
 
@@ -95,8 +95,10 @@ def _candidates(data: bytes) -> list[Shape]:
     heads = {word[:_HEAD] for word in words if len(word) >= _SHORTEST_TOKEN}
     shapes = [shape for head in sorted(heads & _HEADS.keys()) for shape in _HEADS[head]]
     lower = data.lower()
-    hints = {hint for hint in _HINTS if hint in lower}
-    return shapes + [shape for shape in FRAMES if shape.hint in hints] if hints else shapes
+    if _ANY_HINT.search(lower):
+        hints = {hint for hint in _HINTS if hint in lower}
+        shapes += [shape for shape in FRAMES if shape.hint in hints]
+    return shapes
 
 
 def _spans(shape: Shape, data: bytes) -> Iterator[tuple[int, int]]:
@@ -311,3 +313,4 @@ FRAMES: tuple[Shape, ...] = (
     ),
 )
 _HINTS = tuple(dict.fromkeys(shape.hint for shape in FRAMES))
+_ANY_HINT = re.compile(b"|".join(map(re.escape, _HINTS)))  # far faster than one after the other

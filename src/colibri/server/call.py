@@ -81,12 +81,14 @@ class Call:
     """One tools/call.
 
     `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
-    `refusal` is why its handler does not run, `entry` is its enter record.
+    `refusal` is why its handler does not run, `entry` is its enter record. `session`, `task` and
+    `agent` are what its next record names: ids among its arguments, or that it has made.
     """
 
     __slots__ = (
-        "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "made", "name",
-        "plain", "raw", "redacted", "refusal", "request", "sink_entered", "taken", "tool", "weight",
+        "agent", "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "name",
+        "plain", "raw", "redacted", "refusal", "request", "session", "sink_entered", "taken",
+        "task", "tool", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -101,7 +103,9 @@ class Call:
         self.args: object = None
         self.plain: dict[str, object] | None = None
         self.redacted: list[dict[str, str]] = []
-        self.made: dict[str, str] = {}
+        self.session: str | None = None
+        self.task: str | None = None
+        self.agent: str | None = None
         self.refusal: Exception | None = None
         self.entry: Entry | None = None
         self.enter_ms = 0.0
@@ -110,10 +114,13 @@ class Call:
         self.cancelled = False
         self.sink_entered = False
 
-    def named(self, field: str) -> str | None:
-        """An id among the validated arguments, or one that the call has made; or None."""
-        value = self.made.get(field) or getattr(self.args, field, None)
-        return value if isinstance(value, str) else None
+    def take(self, args: object, plain: dict[str, object] | None) -> None:
+        """Its arguments as stage 2 left them; None where it refused them."""
+        self.args = args
+        self.plain = plain
+        self.session = _id(args, "session_id")
+        self.task = _id(args, "task_id")
+        self.agent = _id(args, "agent_id")
 
     def digest(self) -> dict[str, object]:
         """What is kept of the arguments that stage 2 refused."""
@@ -121,6 +128,11 @@ class Call:
 
         line = self.request.line
         return {"size": len(line), "sha256": sha256(line).hex()}
+
+
+def _id(args: object, field: str) -> str | None:
+    value = getattr(args, field, None)
+    return value if isinstance(value, str) else None
 
 
 class Work:
@@ -182,16 +194,17 @@ class Work:
         task: str | None = None,
     ) -> "Entry":
         """Append a record of this call; later records of the call name the same things."""
-        made = {"session_id": session, "task_id": task}
-        self.call.made.update({name: id for name, id in made.items() if id is not None})
+        call = self.call
+        call.session = session or call.session
+        call.task = task or call.task
         return self._writing().append(
             kind,
             payload,
             at=self.now,
-            call=self.call.id,
-            session=self.call.named("session_id"),
-            task=self.call.named("task_id"),
-            agent=self.call.named("agent_id"),
+            call=call.id,
+            session=call.session,
+            task=call.task,
+            agent=call.agent,
         )
 
     def _writing(self) -> "Chain":

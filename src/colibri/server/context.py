@@ -119,7 +119,7 @@ class ColibriServerContext:
         self.health = Health(self.log)
         self.load = Load()
         self.pipeline = Pipeline(self)
-        self.wire = Wire(self, self._send)
+        self.wire = Wire(self, self.send)
         self.read = ReadLane("read", self)
         self.write = WriteLane("write", self)
         self.checks = CheckThread(self)
@@ -128,6 +128,7 @@ class ColibriServerContext:
         self.ending = threading.Lock()
         self.ended = threading.Event()
         self._listed: bytes | None = None
+        self._second = (-1, "")
         self._unrecorded = itertools.count(1)
 
     stages = STAGES
@@ -194,7 +195,8 @@ class ColibriServerContext:
             self.pipeline.turn_away(call, envelope.OVERLOADED, message)
         else:
             (self.read if call.lane == "read" else self.write).put(call)
-            self.may_load.set()
+            if not self.may_load.is_set():
+                self.may_load.set()
 
     def cancel(self, request: "Request") -> bool:
         """Drop a call that no transaction has seen yet."""
@@ -218,6 +220,18 @@ class ColibriServerContext:
         if self.store_failure is not None:
             return Unavailable(f"the database is not open: {self.store_failure}")
         return Unavailable(self.health.condition.why or "this server has no database")
+
+    def send(self, lines: bytes) -> None:
+        """Send whole lines, from any thread; none is nothing to send."""
+        if not lines:
+            return
+        self.transport.send(lines)
+        if self.transport.unsent > shutdown.MAX_UNREAD:
+            self.room.clear()
+        if not self.may_load.is_set():
+            self._answers += 1
+            if self._answers >= OPENING_ANSWERS:
+                self.may_load.set()
 
     def release(self, call: Call) -> None:
         """A call is through with; the last one lets a shutdown go on."""
@@ -264,8 +278,11 @@ class ColibriServerContext:
     def utc(self) -> str:
         """Now, as RFC 3339 with microseconds."""
         seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-        whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-        return f"{whole}.{nanoseconds // 1000:06d}Z"
+        known, text = self._second
+        if known != seconds:  # formatting a second takes longer than all the rest
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+            self._second = (seconds, text)
+        return f"{text}.{nanoseconds // 1000:06d}Z"
 
     def request_stop(self, reason: str) -> None:
         """Begin the shutdown, from any thread; the first reason stays."""
@@ -277,15 +294,6 @@ class ColibriServerContext:
         self.log("error", f"[colibri] uncaughtException: {log.describe(problem)}")
         self.exit_code = 1
         self.request_stop("uncaughtException")
-
-    def _send(self, line: bytes) -> None:
-        self.transport.send(line)
-        if self.transport.unsent > shutdown.MAX_UNREAD:
-            self.room.clear()
-        if not self.may_load.is_set():
-            self._answers += 1
-            if self._answers >= OPENING_ANSWERS:
-                self.may_load.set()
 
 
 def create_server(  # noqa: PLR0913 - every seam of seed 000 §3

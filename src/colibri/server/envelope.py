@@ -8,8 +8,6 @@ The envelope's RFC 8785 bytes are made once. They are the text content, the stru
 what `result_sha256` in the ledger is the hash of: a client can hash the text it was sent.
 """
 
-import json
-
 from colibri.core import canonical
 from colibri.core.errors import Invalid, Refused
 from colibri.server import log
@@ -52,7 +50,7 @@ class Outcome:
     def members(self) -> bytes:
         """The members of the CallToolResult, as JSON without the braces."""
         assert self.body is not None  # a cancelled call is never answered
-        text = json.dumps(self.body.decode(), ensure_ascii=False).encode()
+        text = canonical.dump(self.body.decode())
         flag = b"true" if self.is_error else b"false"
         return b'"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b' % (
             text,

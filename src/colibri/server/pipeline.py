@@ -27,7 +27,7 @@ from colibri.server.lanes import Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     import apsw
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 STAGES = ("lane", "validate", "enter", "dispatch", "exit")
 ROUND_MS = 50
+WRITE_BYTES = 64 * 1024  # a pipe takes no more at once
 MAX_PROBE_RECORDS = 256
 UNKNOWN_TOOL = -32602
 
@@ -197,8 +198,7 @@ class Pipeline:
             for call in started:
                 self.finish(call, envelope.failure(envelope.HANDLER_ERROR, message, problem))
         else:
-            for call, outcome, entry in done:
-                self.finish(call, outcome, entry)
+            self._finish_all(done)
 
     def _run_in_savepoint(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
         from colibri.store.db import savepoint  # with the database open, it is loaded
@@ -240,7 +240,7 @@ class Pipeline:
                 _validate(call, call.tool)  # 2
                 _redact(call, call.tool)
             except Invalid as problem:
-                call.args = call.plain = None
+                call.take(None, None)
                 call.refusal = _without_secrets(problem)
 
     def _work(self, call: Call, **lane: "Any") -> Work:
@@ -280,17 +280,32 @@ class Pipeline:
 
     def finish(self, call: Call, outcome: Outcome, entry: "Entry | None" = None) -> None:
         """5, the sink's part; then the one answer, if the call gets one."""
+        self._finish_all([(call, outcome, entry)])
+
+    def _finish_all(self, done: "Sequence[tuple[Call, Outcome, Entry | None]]") -> None:
+        """The same for many calls, whose answers leave together: a write wakes the client."""
+        lines = bytearray()
+        for call, outcome, entry in done:
+            lines += self._answer(call, outcome, entry)
+            if len(lines) >= WRITE_BYTES:
+                self._ctx.send(bytes(lines))
+                lines.clear()
+        self._ctx.send(bytes(lines))
+        for call, _, _ in done:
+            self._ctx.release(call)
+
+    def _answer(self, call: Call, outcome: Outcome, entry: "Entry | None") -> bytes:
         self._tell_exit(call, outcome)
-        if outcome.body is not None:
-            meta: dict[str, object] = {}
-            if entry is not None and self.recorder is not None:
-                meta["colibri/receipt"] = self.recorder.receipt(entry)
-            if call.redacted:
-                meta["colibri/redacted"] = call.redacted
-            self._ctx.wire.answer(call.request, outcome.members(), meta)
-        elif isinstance(call.refusal, UnknownTool):
-            self._ctx.wire.fail(call.request, UNKNOWN_TOOL, str(call.refusal))
-        self._ctx.release(call)
+        if outcome.body is None:
+            if isinstance(call.refusal, UnknownTool):
+                return self._ctx.wire.fail(call.request, UNKNOWN_TOOL, str(call.refusal))
+            return b""
+        meta: dict[str, object] = {}
+        if entry is not None and self.recorder is not None:
+            meta["colibri/receipt"] = self.recorder.receipt(entry)
+        if call.redacted:
+            meta["colibri/redacted"] = call.redacted
+        return self._ctx.wire.answer(call.request, outcome.members(), meta)
 
     def turn_away(self, call: Call, code: str, message: str) -> None:
         """Refuse a call: it is counted, logged and said, and recorded only if it was entered."""
@@ -348,8 +363,8 @@ class Pipeline:
 
 
 def _validate(call: Call, tool: "Registered") -> None:
-    call.args = tool.validate(call.raw)
-    call.plain = tool.plain(call.args)
+    args = tool.validate(call.raw)
+    call.take(args, tool.plain(args))
 
 
 def _redact(call: Call, tool: "Registered") -> None:

@@ -124,9 +124,9 @@ class Recorder:
             payload,
             at=self._utc(),
             call=call.id,
-            session=call.named("session_id"),
-            task=call.named("task_id"),
-            agent=call.named("agent_id"),
+            session=call.session,
+            task=call.task,
+            agent=call.agent,
         )
 
     def _refuse_older(self, chain: "Chain") -> None:

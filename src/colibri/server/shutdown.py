@@ -51,7 +51,7 @@ def _turn(ctx: "ColibriServerContext", timeout: float | None) -> None:
     """Wait once, and handle what came."""
     reading = not ctx.input_ended and ctx.transport.unsent <= MAX_UNREAD
     chunk = ctx.transport.receive(timeout, reading=reading)
-    if ctx.transport.unsent <= MAX_UNREAD:
+    if not ctx.room.is_set() and ctx.transport.unsent <= MAX_UNREAD:
         ctx.room.set()
     if chunk:
         ctx.wire.feed(chunk)

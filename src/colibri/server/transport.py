@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         def receive(self, timeout: float | None, *, reading: bool) -> bytes | None:
             """Bytes that came; b"" at the end of input; None when woken or the time is up."""
 
-        def send(self, line: bytes) -> None:
-            """Queue a whole line; never blocks, and is silent once the peer is gone."""
+        def send(self, lines: bytes) -> None:
+            """Queue whole lines; never blocks, and is silent once the peer is gone."""
 
         def wake(self) -> None:
             """Make `receive` return now."""
@@ -59,6 +59,8 @@ class Stream:
         self.unsent = 0
         self.broken = False
         self._wake_read = -1
+        self._watched = (False, False)
+        self._can_refuse = hasattr(os, "RWF_NOWAIT")  # macOS has no such writes
         self._queue: deque[memoryview] = deque()
         self._lock = threading.Lock()
         self._waiting = select.poll()
@@ -76,27 +78,29 @@ class Stream:
 
     def receive(self, timeout: float | None, *, reading: bool) -> bytes | None:
         """Wait for bytes, for room to write, or for a wake-up; see Transport."""
-        self._watch(self.in_fd, select.POLLIN, wanted=reading)
-        self._watch(self.out_fd, select.POLLOUT, wanted=self.unsent > 0)
+        wanted = (reading, self.unsent > 0)
+        if wanted != self._watched:
+            self._watched = wanted
+            self._watch(self.in_fd, select.POLLIN, wanted=wanted[0])
+            self._watch(self.out_fd, select.POLLOUT, wanted=wanted[1])
         milliseconds = None if timeout is None else max(0, int(timeout * 1000) + 1)
         ready = dict(self._waiting.poll(milliseconds))
         if self._wake_read in ready:
             os.read(self._wake_read, _CHUNK)
         if self.out_fd in ready:
             with self._lock:
-                self._flush()
+                self._flush(self.unsent)
         if self.broken:
             return b""
         return self._read() if reading and self.in_fd in ready else None
 
-    def send(self, line: bytes) -> None:
+    def send(self, lines: bytes) -> None:
         """Write what the peer takes now and keep the rest for `receive` to write."""
         with self._lock:
             if self.broken or self.out_fd < 0:
                 return
-            self._queue.append(memoryview(line))
-            self.unsent += len(line)
-            self._flush()
+            self._queue.append(memoryview(lines))
+            self._flush(self.unsent + len(lines))
             blocked = self.unsent > 0
         if blocked or self.broken:
             self.wake()
@@ -132,23 +136,40 @@ class Stream:
         except OSError:
             return b""  # a closed or reset input is an ended one
 
-    def _flush(self) -> None:
-        # POLLOUT promises room for PIPE_BUF bytes; a larger write could block the sender. Making
-        # the descriptor non-blocking instead would change it for every process that shares it.
-        while self._queue and self._writable.poll(0):
+    def _flush(self, unsent: int) -> None:
+        while self._queue:
             head = self._queue[0]
             try:
-                written = os.write(self.out_fd, head[: select.PIPE_BUF])
+                written = self._write(head)
             except OSError:
                 self.broken = True
                 self._queue.clear()
-                self.unsent = 0
-                return
-            self.unsent -= written
+                unsent = 0
+                break
+            if not written:
+                break
+            unsent -= written
             if written == len(head):
                 self._queue.popleft()
             else:
                 self._queue[0] = head[written:]
+        # Not before: a line that leaves at once need not have `receive` watch for room.
+        self.unsent = unsent
+
+    def _write(self, data: memoryview) -> int:
+        """How much of it the peer took. Never blocks.
+
+        The descriptor stays as it is: non-blocking, it would be so for all who share it.
+        """
+        if self._can_refuse:
+            try:
+                return os.pwritev(self.out_fd, (data,), -1, os.RWF_NOWAIT)
+            except BlockingIOError:
+                return 0
+            except (OSError, NotImplementedError):
+                self._can_refuse = False  # not every system and kind of file can
+        # POLLOUT promises room for PIPE_BUF bytes; a larger write could block.
+        return os.write(self.out_fd, data[: select.PIPE_BUF]) if self._writable.poll(0) else 0
 
 
 def claim_stdout() -> int:

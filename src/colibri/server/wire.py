@@ -35,7 +35,7 @@ if TYPE_CHECKING:
             """The JSON array of the tools that can be called."""
 
         def call(self, request: "Request", name: str, arguments: object) -> None:
-            """Take a tools/call; `answer` or `fail` follows, once, from any thread."""
+            """Take a tools/call; send what `answer` or `fail` gives for it, from any thread."""
 
         def cancel(self, request: "Request") -> bool:
             """Drop a call that still waits; False when it runs already."""
@@ -120,25 +120,28 @@ class Wire:
             del self._subscriptions[request.id]
             self._result(request, {}, {_SUBSCRIPTION: request.id})
 
-    def answer(self, request: Request, members: bytes, meta: dict[str, object]) -> None:
-        """Answer a call with a result whose members are JSON already, without the braces."""
-        if self._close(request):
-            self._send_result(request, members, meta)
+    def answer(self, request: Request, members: bytes, meta: dict[str, object]) -> bytes:
+        """The line that ends a call with a result whose members are JSON, without the braces.
 
-    def _send_result(self, request: Request, members: bytes, meta: dict[str, object]) -> None:
+        Empty if the call has ended already.
+        """
+        return self._result_line(request, members, meta) if self._close(request) else b""
+
+    def fail(self, request: Request, code: int, message: str, data: object = None) -> bytes:
+        """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
+        fault = Fault(code, message, data)
+        return _error_line(request.id, fault) if self._close(request) else b""
+
+    def _result_line(self, request: Request, members: bytes, meta: dict[str, object]) -> bytes:
         tail = b""
         if request.modern:
             tail = b',"resultType":"complete"'
             meta = {**meta, _SERVER_INFO: self._server_info}
         if meta:
             tail += b',"_meta":' + _dump(meta)
-        head = b'{"jsonrpc":"2.0","id":' + _dump(request.id) + b',"result":{'
-        self._send(head + (members + tail).removeprefix(b",") + b"}}\n")
-
-    def fail(self, request: Request, code: int, message: str, data: object = None) -> None:
-        """Send a JSON-RPC error."""
-        if self._close(request):
-            self._error(request.id, Fault(code, message, data))
+        id = b"%d" % request.id if isinstance(request.id, int) else _dump(request.id)
+        head = b'{"jsonrpc":"2.0","id":' + id + b',"result":{'
+        return head + (members + tail).removeprefix(b",") + b"}}\n"
 
     def _close(self, request: Request) -> bool:
         """Whether the request was still under way; its id may meanwhile be another one's."""
@@ -157,7 +160,7 @@ class Wire:
             if line.strip(b" \t\r"):  # a blank line says nothing
                 self._message(parse(line), line)
         except Malformed as problem:
-            self._error(None, Fault(PARSE_ERROR, f"parse error: {problem}"))
+            self._send(_error_line(None, Fault(PARSE_ERROR, f"parse error: {problem}")))
 
     def _message(self, message: object, line: bytes) -> None:
         try:
@@ -166,7 +169,7 @@ class Wire:
                 self._serve(request)
         except Fault as fault:
             id = message.get("id") if isinstance(message, dict) else None
-            self._error(id if _is_id(id) else None, fault)
+            self._send(_error_line(id if _is_id(id) else None, fault))
 
     def _classify(self, message: object, line: bytes) -> Request | None:
         """A request, or None for a notification or response, which are dealt with here."""
@@ -277,7 +280,7 @@ class Wire:
         members = b'"tools":' + self._service.tool_list()
         if request.modern:
             members += b"," + _dump(_CACHE_HINTS)[1:-1]
-        self._send_result(request, members, {})
+        self._send(self._result_line(request, members, {}))
 
     def _tools_call(self, request: Request) -> None:
         name = request.params.get("name")
@@ -308,13 +311,7 @@ class Wire:
     def _result(
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
-        self._send_result(request, _dump(result)[1:-1], meta or {})
-
-    def _error(self, id: object, fault: Fault) -> None:
-        error: dict[str, object] = {"code": fault.code, "message": fault.message}
-        if fault.data is not None:
-            error["data"] = fault.data
-        self._send(_dump({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n")
+        self._send(self._result_line(request, _dump(result)[1:-1], meta or {}))
 
 
 _HANDSHAKE_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {
@@ -338,9 +335,19 @@ def _no_such_method(request: Request, methods: "dict[str, Callable[[Wire, Reques
     return message
 
 
+def _error_line(id: object, fault: Fault) -> bytes:
+    error: dict[str, object] = {"code": fault.code, "message": fault.message}
+    if fault.data is not None:
+        error["data"] = fault.data
+    return _dump({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n"
+
+
 def _is_id(value: object) -> "TypeGuard[str | int]":
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
+_to_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _dump(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _to_text(value).encode()

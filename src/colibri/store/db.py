@@ -128,8 +128,13 @@ def connect(path: str, access: Access) -> Connection:
     db = Connection(name, flags=_FLAGS[access])
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # Without it a new value for a parameter has SQLite plan, and so parse, many a statement again.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.execute(_SETTINGS)
-    if access != "write":
+    if access == "write":
+        # What a savepoint would restore goes beyond 64 KiB into a file in /var/tmp otherwise.
+        db.execute("PRAGMA temp_store = MEMORY")
+    else:
         db.execute("PRAGMA query_only = ON")
     return db
 

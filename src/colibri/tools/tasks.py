@@ -1,5 +1,6 @@
 """The task tools: plan work, see what is unblocked, move it only along legal edges."""
 
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
@@ -178,7 +179,7 @@ def find(work: Work, args: List) -> Page:
     )
     after = args.offset + len(found)
     return Page(
-        tasks=[Row(**_row(task)) for task in found],
+        tasks=[Row(*_row(task)) for task in found],
         total_count=total,
         next_offset=after if found and after < total else None,
     )
@@ -189,16 +190,15 @@ def next_actions(work: Work, args: NextActions) -> Queue:
     wanted = Filter(project=args.project, assignee=args.assignee)
     found, total = tasks.ready(work.db, wanted, limit=args.limit)
     return Queue(
-        tasks=[Action(**_row(task), **_moves(work, task)) for task in found], total_count=total
+        tasks=[Action(*_row(task), **_moves(work, task)) for task in found], total_count=total
     )
 
 
-def _row(task: Task | Listed) -> dict[str, Any]:
-    return {name: getattr(task, name) for name in Row.__struct_fields__}
+_row = attrgetter(*Row.__struct_fields__)  # in their order
 
 
 def _whole(task: Task) -> Whole:
-    return Whole(**_row(task), description=task.description, depends_on=list(task.depends_on))
+    return Whole(*(*_row(task), task.description, list(task.depends_on)))
 
 
 def _moves(work: Work, task: Task | Listed) -> dict[str, Any]:

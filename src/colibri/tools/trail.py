@@ -1,6 +1,6 @@
 """The decision trail: sessions, thoughts, and checking the whole account."""
 
-from dataclasses import asdict
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -145,7 +145,7 @@ def record(work: Work, args: Record) -> Thought:
         content=args.content,
         task=args.task_id,
     )
-    return Thought(**asdict(thought))
+    return Thought(*_fields(thought))
 
 
 def find(work: Work, args: List) -> Page:
@@ -154,10 +154,13 @@ def find(work: Work, args: List) -> Page:
     found, total = trail.find(work.db, wanted, limit=args.limit, offset=args.offset)
     after = args.offset + len(found)
     return Page(
-        records=[Thought(**asdict(thought)) for thought in found],
+        records=[Thought(*_fields(thought)) for thought in found],
         total_count=total,
         next_offset=after if found and after < total else None,
     )
+
+
+_fields = attrgetter(*Thought.__struct_fields__)  # in their order
 
 
 def check(work: Work, args: Verify) -> Verdict:
