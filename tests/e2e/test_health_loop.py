@@ -149,7 +149,7 @@ def test_an_overload_ends_by_itself_when_the_queue_is_worked_off(
     settings = {"COLIBRI_HEALTH_INTERVAL_MS": EVERY, setting: limit}
     with Server(tmp_path, handshake=True, **settings) as server:
         server.data("note", n=0)
-        ids = [server.post_call("nap_write", ms=200) for _ in range(6)]
+        ids = [server.post_call("nap_write", ms=400) for _ in range(6)]
         becomes(server, "SAFE_MODE", "overload")
         refused = error(server.call("note", n=1))
         assert f"held back in SAFE_MODE (overload): {word} " in refused["message"]
