@@ -172,7 +172,8 @@ class Server:
         assert self.process.stdout is not None
         try:
             for line in self.process.stdout:
-                self._lines.put(line)
+                if line.endswith(b"\n") or self.process.wait(GOODBYE) != -signal.SIGKILL:
+                    self._lines.put(line)  # part of a line is no answer when it was killed
         except (OSError, ValueError):
             pass  # closed under us, at the end of a test
         self._lines.put(None)
