@@ -266,7 +266,10 @@ def test_a_task_stands_in_the_column_after_all_that_it_waits_for(node: Node) -> 
 def test_a_root_and_a_head_are_told_from_anything_else(node: Node) -> None:
     leaf = "0a" * 32
     texts = [leaf, f" {leaf.upper()} ", f"17:{leaf}", "", f"017:{leaf}", f"{leaf}0", "0x12", "17:"]
+    receipts = [f'{{"log": "c", "seq": 17, "{name}": "{leaf}"}}' for name in ("head", "leaf")]
     root, upper, head, nothing, *wrong = node("outside", texts)
+    assert node("outside", [*receipts, f'{{"root": "{leaf}"}}']) == [head, head, root]
+    assert set(node("outside", ["{}", "[]", "null", "17", '{"seq": 17}'])) == {"undefined"}
     assert root == upper == {"root": leaf, "head": None}
     assert head == {"root": None, "head": {"seq": 17, "leaf": leaf}}
     assert nothing == "null"

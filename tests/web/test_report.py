@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from base64 import b64decode
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,7 @@ def test_a_real_session_is_told_and_proven(told: tuple[real.Told, Path], reader:
     assert "7 thoughts" in summary
     assert f"{kept.tasks[1]} Round once, at the end: DONE, in attempt 2." in summary
     assert f"{kept.tasks[2]} Tell the customers concerned: GATHER." in summary
+    assert "Of 3 tasks 2 are done and 1 was begun and is not finished." in summary
     assert f"{kept.session}: sealed with 7 thoughts" in summary
     assert ada.page.locator(".entry[data-type=thought]").count() == 7
     assert "Invoice 1043 has three lines of 0.335." in ada.text("#entries")
@@ -83,9 +85,7 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
     page: Path, reader: NewReader
 ) -> None:
     """A decoded payload's byte, encoded again: the JSON stays valid, the commitment does not."""
-    evidence = evidence_in(page)
-    entries = [(int(seq), item["body"]) for seq, item in evidence["payloads"].items()]
-    seq = next(seq for seq, body in entries if b"rounding per line" in b64decode(body))
+    seq = _record_with(page, b"rounding per line")
     ada = reader()
     ada.open(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     assert ada.verdict == "bad"
@@ -99,7 +99,115 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
     assert entry.get_attribute("data-bad") is not None
     assert "was altered" in (entry.text_content() or "")
     assert ada.page.locator("#alarm").bounding_box() is not None  # it stays, wherever one looks
+    assert entry.evaluate("(node) => getComputedStyle(node).outlineOffset") == "-3px"  # within it
     assert ada.page.evaluate("document.activeElement.id") == f"entry-{seq}"
+
+
+def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewReader) -> None:
+    """Its header is untouched, and so is the tree: the text beside them is another."""
+    seq = _record_with(page, b"rounding per line")
+    ada = reader()
+    ada.open(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
+    expect(ada.page.locator("#tree-root")).to_contain_text(
+        "But of 1 of them the text shown here is not the one that was hashed."
+    )
+    line = ada.page.locator("#tree li:nth-child(3) button")
+    assert line.inner_text() == f"R-{seq}: the text shown does not belong to this hash"
+    line.click()
+    assert "the text shown here does not belong to the hash" in ada.text("#proof p.bad")
+    entry = ada.page.locator(f"#entry-{seq}")
+    assert entry.locator(".facts button").text_content() == "in the seal, with another text"
+    entry.locator("summary").click()
+    expect(entry).to_contain_text("thought 3 of 7, but with another text than below")
+    ada.page.click("#tree li:nth-child(4) button")  # this one is as it was, but who would know
+    assert "this report as a whole is not proven" in ada.text("#proof p.unclear")
+    marked = "(selector) => getComputedStyle(document.querySelector(selector)).color"
+    green = ada.page.evaluate(marked, "nav a")
+    assert green != ada.page.evaluate(marked, "#proof > p")
+    stroke = "getComputedStyle(document.querySelector('#tree path[data-mark=path]')).stroke"
+    assert green != ada.page.evaluate(stroke)
+
+
+def _record_with(page: Path, words: bytes) -> int:
+    entries = [(int(seq), item["body"]) for seq, item in evidence_in(page)["payloads"].items()]
+    return next(seq for seq, body in entries if words in b64decode(body))
+
+
+def test_it_says_no_more_than_holds_without_a_value_from_elsewhere(
+    page: Path, reader: NewReader
+) -> None:
+    ada = reader()
+    ada.open(page)
+    said = ada.text("#trust")
+    assert "taken out of the middle or moved without the rest being written anew" in said
+    assert "anyone who had this file or the log has cut it or written it anew" in said
+    assert "or this page itself was changed" in said
+    assert "The end may be missing" not in said  # nothing can follow the seal
+    assert "certain" not in ada.text("main")
+    help = " ".join(ada.text("#outside-help").split())
+    assert "where the sender of this file cannot change it" in help
+    assert "from the one you doubt, proves no more than the file" in help
+
+
+def test_of_a_session_that_was_cut_before_its_seal_the_end_may_be_missing(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    """Whoever cuts the tail, and names the new head, leaves a file in which everything fits."""
+    kept, path = told
+    evidence = evidence_in(path)
+    last = int(kept.head.split(":")[0]) - 3  # before the call that sealed it
+    kept_back = evidence["headers"][:last]
+    leaf = hashlib.sha256(b"\0" + b64decode(kept_back[-1])).hexdigest()
+    payloads = {seq: one for seq, one in evidence["payloads"].items() if int(seq) <= last}
+    cut = {"headers": kept_back, "payloads": payloads, "seals": []}
+    ada = reader()
+    ada.open(with_evidence(path, {**evidence, **cut, "head": {"seq": last, "leaf": leaf}}))
+    assert ada.verdict == "good"
+    missing = f"this session is not sealed here, and what came after record {last}"
+    assert missing in ada.text("#trust .unclear")
+    ada.compare(f"{last}:{leaf}")
+    assert missing in ada.text("#trust .unclear")  # a value of the last record is none of its end
+    assert "Bad: this head does not fit." in ada.compare(kept.head)
+    assert "it was cut or written anew" in ada.text("#trust")
+    assert ada.page.locator("#findings button").count() == 0  # what is not here cannot be shown
+
+
+def test_evidence_that_lacks_the_end_it_names_is_bad_by_itself(
+    page: Path, reader: NewReader
+) -> None:
+    evidence = evidence_in(page)
+    evidence["headers"].pop()
+    ada = reader()
+    ada.open(with_evidence(page, evidence))
+    assert ada.text("#verdict-word") == "The evidence is bad"
+    assert "because the records themselves are not sound" in ada.text("#not-checked")
+    assert ada.page.locator("#findings button").count() == 0
+
+
+def test_a_call_of_this_session_without_its_content_is_not_called_anything_else(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    kept, path = told
+    evidence = evidence_in(path)
+    exit = _record_with(path, b"ERR_NOT_FINALIZED")
+    for seq in (exit - 1, exit):
+        evidence["payloads"].pop(str(seq))
+    ada = reader()
+    ada.open(with_evidence(path, evidence))
+    assert ada.verdict == "bad"
+    assert f"A call in session {kept.session}; what it asked" in ada.text(f"#entry-{exit}")
+
+
+def test_a_missing_record_is_named_once_and_not_led_to(page: Path, reader: NewReader) -> None:
+    evidence = evidence_in(page)
+    del evidence["headers"][19]
+    evidence["payloads"].pop("20")
+    ada = reader()
+    ada.open(with_evidence(page, evidence))
+    item = ada.page.locator("#findings li", has_text="missing-record")
+    assert "Record 20 is missing. missing-record: a record is missing: 20" in item.inner_text()
+    assert "20 to 20" not in ada.text("main")
+    assert item.get_by_role("button").count() == 0
 
 
 def test_a_root_or_head_from_elsewhere_is_compared(
@@ -113,6 +221,46 @@ def test_a_root_or_head_from_elsewhere_is_compared(
     assert ada.verdict == "good"
     assert "It fits: record" in ada.compare(f" {kept.head.upper()}\n")
     assert ada.verdict == "good"
+    seq, _, head = kept.head.partition(":")
+    receipt = {"log": evidence_in(path)["log"], "seq": int(seq), "head": head}
+    assert "It fits: record" in ada.compare(json.dumps(receipt))
+
+
+def test_a_hash_of_this_evidence_raises_no_alarm_and_can_be_compared_as_a_head(
+    told: tuple[real.Told, Path], reader: NewReader
+) -> None:
+    """A receipt's head without its number, or a hash that was copied from the page."""
+    kept, path = told
+    seq, _, head = kept.head.partition(":")
+    ada = reader()
+    ada.open(path)
+    assert f"the hash of record {seq}. As a head it is {kept.head}" in ada.compare(head)
+    ada.page.wait_for_selector("body[data-verdict=good]")
+    assert not ada.page.is_visible("#alarm")
+    ada.page.click("#outside-answer button")
+    expect(ada.page.locator("#outside-answer")).to_contain_text("It fits: record")
+    expect(ada.page.locator("#outside-value")).to_have_value(kept.head)
+    content = json.loads(_headers(path)[9])["payload"]
+    assert "the content of record 10, which is neither a root nor a head" in ada.compare(content)
+    assert not ada.page.is_visible("#alarm")
+
+
+def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    lab = in_memory()
+    task = lab.create("mend the roof").task_id
+    between = lab.create("another").task_id
+    lab.update(task, title="mend it")
+    path = write_page(tmp_path / "report.html", task_bundle(lab, task))
+    headers = [json.loads(header) for header in _headers(path)]
+    after = next(b for a, b in pairwise(headers) if b["seq"] > a["seq"] + 1)
+    ada = reader()
+    ada.open(path)
+    said = f"the hash of record {after['seq'] - 1}, which is not in this evidence"
+    assert said in ada.compare(after["prev"])
+    assert ada.verdict != "bad"
+    assert between not in ada.text("main")
 
 
 def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
@@ -127,6 +275,8 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     anew = "the whole log was written anew"
     assert anew in ada.text("#not-checked")
     ada.compare(kept.root)
+    assert ada.text("#verdict-word").endswith(f"fits your value up to record {thought}")
+    assert "The records below fit together without a break" in ada.text("#trust")
     left = f"records {thought + 1} to {last}"
     assert f"The root that you brought fits. It covers records 1 to {thought}" in ada.text("#trust")
     assert f"It does not cover {left}" in ada.text("#trust")
@@ -134,6 +284,7 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     assert f"Whether anything in {left} was written anew" in ada.text("#not-checked")
     assert "cut off" not in ada.text("#not-checked")  # nothing can follow the seal
     ada.compare(kept.head)
+    assert ada.text("#verdict-word") == "The evidence holds, and fits your value"
     assert "It covers every record here." in ada.text("#trust")
     assert "written anew" not in ada.text("#not-checked")
     assert "The head that you brought covers the seal" in ada.text("#not-checked")
@@ -142,7 +293,7 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     assert f"It covers records 1 to 10. It does not cover records 11 to {last}" in (
         ada.text("#trust")
     )
-    assert "paste that at the top" in ada.text("#not-checked")  # the root: it does not cover that
+    assert "compare that at the top" in ada.text("#not-checked")  # the root: it does not cover that
 
 
 def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_path: Path) -> None:
@@ -204,6 +355,9 @@ def test_a_root_or_head_that_does_not_fit_is_said(
     assert ada.compare(kept.root[:-1]).startswith("This is neither")
     ada.page.wait_for_selector("body[data-verdict=good]")  # no longer judged by the value before
     assert "Cannot tell." in ada.compare("99999:" + "0" * 64)  # of a record that is not here
+    assert "If it is the answer to a call of this very work, the file was cut." in ada.text(
+        "#trust"
+    )
     assert ada.verdict == "unclear"
     assert "Bad: this head does not fit." in ada.compare(kept.head[:-64] + "0" * 64)
     assert ada.verdict == "bad"
@@ -290,7 +444,8 @@ def test_without_cryptography_it_says_that_it_cannot_tell(page: Path, reader: Ne
 def test_without_scripts_it_claims_nothing(page: Path, reader: NewReader) -> None:
     ada = reader(java_script_enabled=False)
     ada.open(page, checked=False)
-    assert "which is switched off here" in ada.text("main")
+    assert "which is switched off here: nothing was checked" in " ".join(ada.text("main").split())
+    assert ada.text("#verdict-word") == "Not checked"
     assert ada.text("h1") == "Colibri report"
 
 
@@ -300,6 +455,9 @@ def test_the_evidence_can_be_saved_and_checked_by_another_verifier(
     kept, path = told
     ada = reader()
     ada.open(path)
+    advice = " ".join(ada.text("#checked .controls").split())
+    assert "from the Colibri repository and not from the sender: src/colibri_verify.py" in advice
+    assert "python3 colibri_verify.py FILE --root HEX --head NUMBER:HEX" in advice
     with ada.page.expect_download() as saving:
         ada.page.click("#save")
     assert saving.value.suggested_filename == f"{kept.session}.colibri.json"
@@ -371,7 +529,8 @@ def test_what_is_erased_open_or_not_there_is_shown_as_that(
     assert "Erased." in erased
     assert "reason: asked for" in erased
     assert "It has no end" in ada.text(f"#entry-{open_at}")
-    assert "only headers are here" in ada.text("#entries")
+    hidden = "2 records that name no session or task of this report; only headers are here"
+    assert hidden in ada.text("#entries")
     assert "title erased" in ada.text("#task-list")
     assert "The text was erased." in ada.text("#summary")
     ada.page.click("#lines button:has-text('record')")
@@ -482,11 +641,32 @@ def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewRea
 def test_the_summary_tells_what_was_decided_and_leads_to_it(page: Path, reader: NewReader) -> None:
     ada = reader()
     ada.open(page)
-    decided = ada.page.locator("#summary .line:has(dt:text-is('Decided'))")
+    decided = ada.page.locator("#summary .line:has(dt:text-is('Decisions on the way'))")
     assert decided.locator(".quote").count() == 2
     assert "The rounding per line in invoice.total() is the cause." in decided.inner_text()
+    assert decided.locator(".source").nth(1).inner_text().endswith(" T-0002, attempt 2")
     decided.get_by_role("button").first.click()
     assert "rounding per line" in ada.page.evaluate("document.activeElement.textContent")
+    reflected = ada.page.locator("#summary .line:has(dt:text-is('Last reflection on each task'))")
+    assert reflected.locator(".quote").count() == 1
+    assert "All 212 invoices of last month" in reflected.inner_text()
+
+
+def test_a_decision_of_an_attempt_that_went_back_is_told_as_that(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    lab = in_memory()
+    task = lab.create("mend the roof").task_id
+    lab.start("S-1", intent="mend", task=task)
+    given_up = lab.think("S-1", "use straw", type="decision", task=task).seq
+    lab.move(task, *TO_VERIFY, "GATHER")
+    learned = lab.think("S-1", "straw leaks: tiles", type="reflection", task=task).seq
+    ada = reader()
+    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    source = f"R-{given_up} {task}, attempt 1, after which it was tried again"
+    assert f"use straw {source}" in ada.text("#summary")
+    assert f"straw leaks: tiles R-{learned} {task}, attempt 2" in ada.text("#summary")
+    assert "Intent, in the agent’s words" in ada.text("#summary")
 
 
 def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_path: Path) -> None:
@@ -500,7 +680,14 @@ def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_p
     ada = reader()
     ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
     facts = ada.page.locator(".task-facts .soft").all_inner_texts()
-    assert facts == ["1 thought", "0 thoughts", f"0 thoughts · waits for {second}"]
+    assert facts == [
+        "1 thought",
+        "0 thoughts · not begun, may begin now",
+        f"0 thoughts · not begun · waits for {second}",
+    ]
+    assert "Of 3 tasks 1 is done and 2 were not begun." in ada.text("#summary")
+    assert f"{second} second: INIT, not begun." in ada.text("#summary")
+    assert ada.text("#task-count").endswith("2 INIT (not begun), 1 DONE.")
 
 
 def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) -> None:
@@ -516,7 +703,8 @@ def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) ->
     assert "no tree to draw" in ada.page.inner_text("#seal")
     ada.open(write_page(tmp_path / "report.html", task_bundle(lab, task)))
     assert "Done1 new task. No call" in ada.text("#summary")
-    assert "Decided" not in ada.text("#summary")
+    assert "Decisions" not in ada.text("#summary")
+    assert "The end may be missing: nothing here marks it" in ada.text("#trust")
 
 
 # Hostile texts.
@@ -605,9 +793,22 @@ def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
     forged.write_text(text.replace('bad: "The evidence is bad"', 'bad: "Good"'), "utf-8")
     ada = reader()
     ada.open(forged, checked=False)
-    assert ada.text("#verdict-word") == "Checking …"
+    assert ada.text("#verdict-word") == "Not checked"
+    assert "If this text stays, the page’s program did not run" in ada.text("#trust")
+    assert not ada.page.is_visible("#unsealed")  # nor does it say what it did not look for
     assert [c for c in ada.complaints if "Content Security Policy" in c] == ada.complaints != []
     ada.complaints.clear()
+
+
+@pytest.mark.parametrize("mark", ['id="evidence">', 'id="program">'])
+def test_a_file_that_was_cut_on_its_way_says_so(page: Path, reader: NewReader, mark: str) -> None:
+    text = page.read_text("utf-8")
+    torn = page.with_name("torn.html")
+    torn.write_text(text[: text.index(mark) + 5_000], "utf-8")
+    ada = reader()
+    ada.open(torn, checked=False)
+    assert ada.text("#verdict-word") == "Not checked"
+    assert "the file is damaged, was cut off or changed" in ada.text("#trust")
 
 
 # For everybody.
@@ -727,6 +928,8 @@ def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
     )
     assert ada.text("#verdict-word") == "The evidence holds"
     assert ada.page.is_visible("#values code")
+    assert "paste" not in ada.page.inner_text("main")
+    assert re.search(r"R-\d+ T-0001", ada.page.inner_text("#summary"))  # no link, but its name
 
 
 def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(

@@ -68,11 +68,12 @@ function drawThought(entry, prove) {
   const [record] = entry.changes;
   const { body, seq } = record;
   const proof = prove(record);
-  const label = { "aria-label": `R-${seq} in the seal` };
+  const name = proof?.isAltered ? "in the seal, with another text" : "in the seal";
+  const label = { "aria-label": `R-${seq} ${name}` };
   return [
     headline(THOUGHTS[body?.type] ?? "Thought"),
     body === null ? missing(entry, record) : passage(body.content, "quote"),
-    facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button("in the seal", proof.show, label) : null),
+    facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button(name, proof.show, label) : null),
   ];
 }
 
@@ -178,11 +179,15 @@ function drawErasure(entry) {
 // What is not there.
 
 function drawHidden({ records, task, session }) {
-  if (task === null) return [aside(`${count(records.length, "record")} of other work: only headers are here`)];
+  if (task === null && session === null) {
+    const which = count(records.length, "record that names", "records that name");
+    return [aside(`${which} no session or task of this report; only headers are here`)];
+  }
+  const about = task === null ? [] : [" about ", stored(task)];
   const place = session === null ? [] : [" in session ", stored(session)];
   return records.some(({ kind }) => kind === "thought")
-    ? [aside("A thought about ", stored(task), ...place, "; its text is not in this evidence")]
-    : [aside("A call about ", stored(task), ...place, "; what it asked and how it ended is not in this evidence")];
+    ? [aside("A thought", ...about, ...place, "; its text is not in this evidence")]
+    : [aside("A call", ...about, ...place, "; what it asked and how it ended is not in this evidence")];
 }
 
 function drawGap({ first, last }) {

@@ -2,6 +2,8 @@
 // the entries of the timeline. Pure: no document, no clock. Whether it may be believed is for verify()
 // to say, which is given the same text and refuses all that JSON.parse could read in another way.
 
+import { hex, leafHash } from "../verify.mjs";
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** The members of a bundle, and its records with `body`, which is null where no payload is there. */
@@ -34,15 +36,16 @@ export function derive({ log, scope, head, records, proofs }) {
   }
   const entries = entriesOf(records, erasedBy);
   const tasks = replay(entries);
+  const sessions = sessionsOf(records, proofs, erasedBy);
   return {
     log,
     head,
     scope: scopeOf(scope),
     recordCount: records.length,
     runs: runsOf(records),
-    entries: joinHidden(entries, tasks),
+    entries: joinHidden(entries, tasks, new Set(sessions.map(({ id }) => id))),
     tasks: [...tasks.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
-    sessions: sessionsOf(records, proofs, erasedBy),
+    sessions,
     agents: [...new Set(records.filter(isShown).map((record) => record.agent))].filter(Boolean),
   };
 }
@@ -126,18 +129,18 @@ function typeOfChange({ kind, body }) {
   return kind === "task" && body !== null && "status" in body.set ? "move" : "edit";
 }
 
-/** Neighbours of which only headers are there become one entry, unless they name a task shown here. */
-function joinHidden(entries, tasks) {
+/** Neighbours of which only headers are there become one entry, unless they name what is shown here. */
+function joinHidden(entries, tasks, sessions) {
   const joined = [];
   for (const entry of entries) {
     const last = joined.at(-1);
-    if (entry.type !== "hidden" || tasks.has(entry.task)) {
+    if (entry.type !== "hidden" || tasks.has(entry.task) || sessions.has(entry.session)) {
       joined.push(entry);
-    } else if (last?.type === "hidden" && last.task === null) {
+    } else if (last?.isJoined) {
       last.records.push(...entry.records);
       last.last = Math.max(last.last, entry.last);
     } else {
-      joined.push({ ...entry, task: null, records: [...entry.records] });
+      joined.push({ ...entry, task: null, session: null, records: [...entry.records], isJoined: true });
     }
   }
   return joined;
@@ -153,7 +156,7 @@ function replay(entries) {
     for (const record of entry.changes) {
       const isChange = record.kind === "task" || record.kind === "task.text";
       if (isChange && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
-      if (record.kind === "thought" && tasks.has(record.task)) tasks.get(record.task).thoughts += 1;
+      if (record.kind === "thought" && tasks.has(record.task)) think(tasks.get(record.task), entry);
     }
     if (entry.type === "refused") entry.met = met(tasks, entry);
   }
@@ -179,6 +182,12 @@ function change(tasks, record, entry) {
   task.attempt = attempt;
   task.changed = record.at;
   if ("status" in set) task.path.push({ status: set.status[1], seq: record.seq, at: record.at });
+}
+
+/** Of a thought: during which attempt at its task it was recorded. */
+function think(task, entry) {
+  task.thoughts += 1;
+  entry.attempt = task.attempt;
 }
 
 function newTask({ task, at, seq }) {
@@ -247,6 +256,20 @@ export function coverage({ runs, sessions }, { root, head }) {
 function thoughtsUnder(root, sessions) {
   const sealed = sessions.filter(({ seal }) => seal?.body?.root === root);
   return sealed.flatMap(({ thoughts }) => thoughts.map(({ record }) => record.seq)).sort((a, b) => a - b);
+}
+
+/** Whose hash this is, if it is one of this evidence and no root: {what, seq}, or null. */
+export async function knownHash({ entries, sessions }, hash) {
+  if (sessions.some(({ seal }) => seal?.body?.root === hash)) return null;
+  const records = entries.flatMap((entry) => entry.records);
+  const leaf = ({ header }) => leafHash(decode(header)).then(hex, () => null); // a browser may not compute it
+  const leaves = await Promise.all(records.map(leaf));
+  const at = leaves.indexOf(hash);
+  if (at !== -1) return { what: "record", seq: records[at].seq };
+  const content = records.find(({ payload }) => payload === hash);
+  if (content !== undefined) return { what: "content", seq: content.seq };
+  const next = records.find(({ prev, seq }) => prev === hash && seq > 1);
+  return next === undefined ? null : { what: "absent", seq: next.seq - 1 };
 }
 
 /** All that can be searched for in an entry, in lower case. */

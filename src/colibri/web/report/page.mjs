@@ -3,21 +3,22 @@
 
 import { $, el } from "./dom.mjs";
 import { judge, serve } from "./judge.mjs";
-import { coverage, derive, readBundle } from "./model.mjs";
+import { coverage, derive, knownHash, readBundle } from "./model.mjs";
 import { showStory } from "./story.mjs";
 import { showTasks } from "./tasks.mjs";
 import { Timeline } from "./timeline.mjs";
 import { canBeDrawn, Tree } from "./tree.mjs";
-import { parseOutside, showAnswer, showProblem, showVerdict } from "./verdict.mjs";
+import { parseOutside, showAnswer, showKnownHash, showProblem, showVerdict } from "./verdict.mjs";
 import { count } from "./words.mjs";
 
 const SECTIONS = ["story", "tasks", "timeline", "seal"];
-const NOTHING = { reveal: () => {}, mark: () => {} };
+const NOTHING = { holds: () => false, reveal: () => {}, mark: () => {} };
 
 /** A page with its evidence; `timeline` is NOTHING while there is nothing to show. */
 class Report {
   timeline = NOTHING;
   showSeal = () => {};
+  trees = new Map(); // session → its seal
   turn = 0;
 
   constructor(text) {
@@ -36,8 +37,10 @@ class Report {
       if (verdict.bundle === null) this.hide("It cannot be read.");
       const fits = outside !== null && verdict.verdict === "good";
       const covers = fits ? { ...outside, ...coverage(this.model, outside) } : null;
-      showVerdict(verdict, covers, (seq) => this.timeline.reveal(seq));
+      showVerdict(verdict, covers, this.timeline);
+      for (const tree of this.trees.values()) tree.doubt(verdict);
       this.timeline.mark(verdict.findings);
+      this.showSeal(); // after the verdict: it takes as many hashes again
       if (outside !== null) showAnswer(verdict, outside);
     } catch (problem) {
       if (mine === this.turn) showProblem(problem);
@@ -70,7 +73,7 @@ class Report {
   showSeals({ sessions }) {
     const sealed = sessions.filter(canBeDrawn);
     const reveal = (seq) => this.timeline.reveal(seq);
-    const trees = new Map(sealed.map((session) => [session.id, new Tree(session, reveal)]));
+    const trees = (this.trees = new Map(sealed.map((session) => [session.id, new Tree(session, reveal)])));
     $("unsealed").hidden = sealed.length > 0;
     $("sealed").hidden = sealed.length === 0;
     $("by-session").append(...sealed.map(({ id }) => el("option", { value: id }, id)));
@@ -91,7 +94,7 @@ class Report {
         $("by-session").value = session;
         this.showSeal(seq);
       };
-      return { number: tree.places.get(seq) + 1, size: tree.size, show };
+      return { number: tree.places.get(seq) + 1, size: tree.size, isAltered: tree.altered.has(seq), show };
     };
   }
 
@@ -103,14 +106,24 @@ class Report {
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }
 
-  compare() {
+  async compare() {
+    const mine = (this.turn += 1);
     const outside = parseOutside($("outside-value").value);
     $("outside-value").setAttribute("aria-invalid", String(outside === undefined));
     $("outside-answer").className = outside === undefined ? "unclear" : "";
     $("outside-answer").textContent = outside === undefined
       ? "This is neither: a root is 64 hex digits, a head is NUMBER:64 hex digits."
       : "";
-    this.check(outside ?? null); // what cannot be read counts as nothing brought
+    const known = outside?.root && this.model ? await knownHash(this.model, outside.root) : null;
+    if (mine !== this.turn) return;
+    if (known !== null) {
+      showKnownHash(known, outside.root, (head) => {
+        $("outside-value").value = head;
+        this.compare();
+      });
+    }
+    // What cannot be read, or is no root, counts as nothing brought.
+    this.check(known === null ? outside ?? null : null);
   }
 }
 
@@ -132,8 +145,8 @@ async function start() {
   $("save").onclick = () => report.save();
   $("theme").onclick = changeTheme;
   globalThis.addEventListener("beforeprint", () => ($("not-checked-part").open = true));
+  $("trust").replaceChildren(); // the words for a program that does not run
   await report.check(null);
-  report.showSeal(); // afterwards: it takes as many hashes again
 }
 
 if (typeof document === "undefined") serve();

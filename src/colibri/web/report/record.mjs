@@ -44,7 +44,8 @@ async function lines({ seq, kind, at, call, session, task, agent, payload, prev,
   ];
 }
 
-function place(seq, { number, size, show }) {
+function place(seq, { number, size, isAltered, show }) {
   const label = { class: "link", "aria-label": `show record ${seq} in the seal` };
-  return el("span", {}, `thought ${number} of ${size} `, button("show the way to the root", show, label));
+  const but = isAltered ? ", but with another text than below" : "";
+  return el("span", {}, `thought ${number} of ${size}${but} `, button("show the way to the root", show, label));
 }

@@ -13,11 +13,12 @@ export function showStory(model, reveal) {
   $("title").replaceChildren(stored(cut(title, 160)));
   $("scope").replaceChildren(stored(scopeText(model)));
   $("summary").replaceChildren(
-    row("Asked for", asked(model)),
+    row(ASKED[model.scope.kind] ?? "Scope", asked(model)),
     row("By", [by(model)]),
     row("When", [when(model)]),
     row("Done", [doings(model)]),
     ...decisions(model, reveal),
+    ...reflections(model, reveal),
     row("Outcome", outcome(model)),
   );
   $("values").replaceChildren(...values(model));
@@ -42,6 +43,7 @@ function row(name, what) {
   return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, el("div", {}, ...what)));
 }
 
+const ASKED = { session: "Intent, in the agent’s words", task: "Task, in the agent’s words" };
 const SHORT = 60; // seconds in which no person, and few agents, could have done much
 
 const sentence = (...parts) => el("p", {}, ...parts);
@@ -115,27 +117,61 @@ function doings({ entries, sessions }) {
 }
 
 /** Why it did what it did, in its own words; all its thoughts are in the timeline. */
-function decisions({ entries }, reveal) {
-  const made = entries.flatMap(({ type, changes: [record] }) =>
-    (type === "thought" && record.body?.type === "decision" ? [record] : []));
+function decisions(model, reveal) {
+  return thoughtRow("Decisions on the way", thoughtsOf(model, "decision"), "other decision", model, reveal);
+}
+
+/** How it looked back: a decision may have been given up, and the last word on a task tells. */
+function reflections(model, reveal) {
+  const last = new Map(thoughtsOf(model, "reflection").map((entry) => [entry.task, entry]));
+  return thoughtRow("Last reflection on each task", [...last.values()], "other task", model, reveal);
+}
+
+const thoughtsOf = ({ entries }, wanted) =>
+  entries.filter(({ type, changes: [record] }) => type === "thought" && record.body?.type === wanted);
+
+function thoughtRow(name, made, others, { tasks }, reveal) {
   if (made.length === 0) return [];
-  const said = made.slice(0, FEW).map(({ seq, body }) => el("p", { class: "quote" },
-    stored(cut(body.content, 300)), " ", button(`R-${seq}`, () => reveal(seq), { class: "link" })));
-  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "other decision")}, in the timeline.`));
-  return [row("Decided", said)];
+  const byId = new Map(tasks.map((task) => [task.id, task]));
+  const said = made.slice(0, FEW).map((entry) => quoted(entry, byId.get(entry.task), reveal));
+  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, others)}, in the timeline.`));
+  return [row(name, said)];
+}
+
+function quoted({ task: id, attempt, changes: [{ seq, body }] }, task, reveal) {
+  const about = id === null ? [] : [" ", stored(id)];
+  if (attempt !== undefined && task.attempt > 1) about.push(`, attempt ${attempt}`);
+  if (attempt < task?.attempt) about.push(", after which it was tried again");
+  const source = el("span", { class: "source" }, button(`R-${seq}`, () => reveal(seq), { class: "link" }), ...about);
+  return el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", source);
 }
 
 function outcome({ tasks, sessions }) {
   const said = tasks.slice(0, MOST).map(taskOutcome);
-  if (tasks.length === 0) said.push(sentence("No task belongs to this."));
+  said.unshift(sentence(tasks.length === 0 ? "No task belongs to this." : progress(tasks)));
   if (tasks.length > MOST) said.push(sentence(`And ${count(tasks.length - MOST, "other task")}, below.`));
   return [...said, ...sessions.slice(0, MOST).map(sessionOutcome)];
+}
+
+/** How many have come how far, in words. */
+function progress(tasks) {
+  const number = (wanted) => tasks.filter(({ status }) => status === wanted).length;
+  const [done, dropped, waiting, unknown] = ["DONE", "CANCELLED", "INIT", null].map(number);
+  const begun = tasks.length - done - dropped - waiting - unknown;
+  const parts = [
+    [done, "is done", "are done"],
+    [dropped, "was cancelled", "were cancelled"],
+    [begun, "was begun and is not finished", "were begun and are not finished"],
+    [waiting, "was not begun", "were not begun"],
+    [unknown, "is in a state that is not told here", "are in a state that is not told here"],
+  ].filter(([some]) => some > 0).map((part) => count(...part));
+  return `Of ${count(tasks.length, "task")} ${list(parts)}.`;
 }
 
 function taskOutcome({ id, title, status, attempt, erased }) {
   const name = title !== null ? stored(cut(title, 160)) : erased ? "(its title was erased)" : "";
   const tries = attempt > 1 ? `, in attempt ${attempt}` : "";
-  return sentence(el("b", {}, id), " ", name, ": ", state(status), tries, ".");
+  return sentence(el("b", {}, id), " ", name, ": ", state(status), status === "INIT" ? ", not begun" : tries, ".");
 }
 
 function sessionOutcome({ id, thoughts, seal }) {

@@ -32,7 +32,7 @@ function counts(tasks) {
   if (tasks.length === 0) return "No task belongs to this evidence.";
   const parts = [...STEPS, "CANCELLED"].flatMap((status) => {
     const number = tasks.filter((task) => task.status === status).length;
-    return number > 0 ? [`${number} ${status}`] : [];
+    return number > 0 ? [`${number} ${status}${status === "INIT" ? " (not begun)" : ""}`] : [];
   });
   return `${count(tasks.length, "task")} at the end of the evidence: ${parts.join(", ")}.`;
 }
@@ -42,6 +42,7 @@ function row(task, choose) {
   const lost = () => el("span", { class: "erased" }, erased ? "title erased" : "title not here");
   const facts = [count(thoughts, "thought")];
   if (attempt > 1) facts.push(`attempt ${attempt}`);
+  if (status === "INIT") facts.push(waits.length > 0 ? "not begun" : "not begun, may begin now");
   if (waits.length > 0) facts.push(`waits for ${plain(waits.join(", "), 160)}`);
   const label = { "aria-label": `${id} in the timeline` };
   return el("li", { class: "task", "data-status": status },

@@ -130,6 +130,11 @@ export class Timeline {
       (type === "gap" ? first <= seq && seq <= last : records.some((record) => record.seq === seq)));
   }
 
+  /** Whether a record is here. */
+  holds(seq) {
+    return this.entries.some(({ records }) => records.some((record) => record.seq === seq));
+  }
+
   /** Lead to a record; to the one before it, if it is not there. */
   reveal(seq) {
     const entry = this.entryOf(seq) ?? this.entries.findLast(({ first }) => first <= seq);

@@ -105,15 +105,26 @@ export class Tree {
     this.focus = this.whole;
     this.chosen = null;
     this.hashes = null;
+    this.isProven = false; // until a verdict says so
+    this.altered = new Set(); // thoughts whose text is not the one that their hash stands for
+  }
+
+  /** Take note of a verdict: hashes can fit where the texts beside them do not. */
+  doubt({ verdict, findings }) {
+    this.isProven = verdict === "good";
+    this.altered = new Set(findings.filter(({ code }) => code === "altered-payload").map(({ seq }) => seq));
   }
 
   /** Draw it; with a thought's seq, show how the seal covers that. */
   async show(seq = null) {
     this.hashes ??= await hashParts(this.size, this.proven);
     this.root = hex(this.hashes.get(key(this.whole)) ?? []);
+    const others = this.proven.filter(({ record }) => this.altered.has(record.seq)).length;
+    const but = `But of ${others} of them the text shown here is not the one that was hashed.`;
     $("tree-root").replaceChildren(
-      `The root of ${count(this.size, "thought")}, computed here, is `, el("code", {}, this.root),
-      this.root === this.seal.root ? ", the same as in the seal." : ", NOT the same as in the seal.",
+      `The root of the hashes of ${count(this.size, "thought")}, computed here, is `, el("code", {}, this.root),
+      this.root === this.seal.root ? ", the same as in the seal. " : ", NOT the same as in the seal. ",
+      others > 0 ? el("b", { class: "bad" }, but) : "",
     );
     $("tree-whole").onclick = () => this.look(this.whole);
     this.draw();
@@ -174,7 +185,9 @@ export class Tree {
     let text = el("span", { class: "tree-line soft", "data-mark": mark }, `${which}: not in this evidence`);
     if (isLeaf && record !== undefined) {
       const pressed = { "aria-pressed": String(first === this.chosen) };
-      text = button(thoughtText(record), () => this.mark(first), { ...attributes, ...pressed });
+      const isAltered = this.altered.has(record.seq);
+      const name = isAltered ? `R-${record.seq}: the text shown does not belong to this hash` : thoughtText(record);
+      text = button(name, () => this.mark(first), { ...attributes, ...pressed, "data-bad": isAltered });
     } else if (halves(node).every((half) => this.hashes.has(key(half)))) {
       text = button(`▸ ${which}`, () => this.look(node), { ...attributes, "aria-label": `unfold ${which}` });
     }
@@ -185,22 +198,34 @@ export class Tree {
     $("proof").hidden = this.chosen === null;
     if (this.chosen === null) return;
     const { seq } = this.thoughts.get(this.chosen);
-    const fits = this.root === this.seal.root;
     const code = (part) => el("code", {}, hex(this.hashes.get(key(part))));
     const steps = pathOf(this.size, this.chosen).map(({ sibling, side, makes }) => {
       const isLeaf = sibling.last - sibling.first === 1;
       const what = isLeaf ? number("thought", sibling.first) : `thoughts ${numbers(sibling)}`;
       return el("li", {}, `with its ${side} neighbour, ${what}, `, code(sibling), " it makes ", code(makes));
     });
-    const end = fits
-      ? "This is the root in the seal: the thought is among those that were sealed, at this place."
-      : "This is not the root in the seal: nothing proves that the thought was sealed.";
+    const [className, end] = this.proofEnd(seq);
     $("proof").replaceChildren(
       el("h3", {}, `How the seal covers ${number("thought", this.chosen)}`),
       el("ol", {}, el("li", {}, `Record ${seq} has the hash `, code(leaf(this.chosen))), ...steps),
-      el("p", { class: fits ? "good" : "bad" }, end),
+      el("p", { class: className }, end),
       button("Read it in the timeline", () => this.reveal(seq)),
     );
+  }
+
+  /** What the way to the root shows of a thought, and how that looks. */
+  proofEnd(seq) {
+    if (this.root !== this.seal.root) {
+      return ["bad", "This is not the root in the seal: nothing proves that the thought was sealed."];
+    }
+    if (this.altered.has(seq)) {
+      return ["bad", "This is the root in the seal, but the text shown here does not belong to the hash of this " +
+        "record: what was sealed is another text, which this file does not hold."];
+    }
+    if (!this.isProven) {
+      return ["unclear", "This is the root in the seal; but this report as a whole is not proven: see its verdict."];
+    }
+    return ["good", "This is the root in the seal: the thought is among those that were sealed, at this place."];
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { $, button, el, plain } from "./dom.mjs";
 import {
-  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, stretches, VERDICTS,
+  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, stretches, VERDICTS,
 } from "./words.mjs";
 
 const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
@@ -11,16 +11,24 @@ const MOST = 100;
 const MISMATCH = "The value that you brought does not match";
 const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
 
-/** Whether nothing is wrong but that the reader's value does not fit. */
-const isOnlyTheValue = ({ verdict, findings }) =>
-  verdict === "bad" && findings.every(({ code }) => OUTSIDE_CODES.includes(code));
+/** Whether no value was compared, because the records do not fit together without one. */
+const isSkipped = ({ not_checked: notes }) => notes.some(({ code }) => code === "skipped");
 
-/** Show it; `brought` is a value that fits and what it covers, or null; `reveal(seq)` leads to a record. */
-export function showVerdict(verdict, brought, reveal) {
+/** Whether nothing is wrong but that the reader's value does not fit. */
+const isOnlyTheValue = (verdict) =>
+  verdict.verdict === "bad" && !isSkipped(verdict) &&
+  verdict.findings.every(({ code }) => OUTSIDE_CODES.includes(code));
+
+/** Whether the end of the evidence can be told: nothing of a session can come after its seal. */
+const hasItsEnd = ({ bundle: { kind }, lines: { sealed } }) => kind === "session" && sealed === "yes";
+
+/** Show it; `brought` is a value that fits and what it covers, or null. */
+export function showVerdict(verdict, brought, timeline) {
+  const reveal = (seq) => timeline.reveal(seq);
   document.body.dataset.verdict = CLASSES[verdict.verdict];
-  $("verdict-word").textContent = isOnlyTheValue(verdict) ? MISMATCH : VERDICTS[verdict.verdict];
+  $("verdict-word").textContent = word(verdict, brought);
   $("trust").replaceChildren(...trust(verdict, brought));
-  const found = verdict.findings.map((finding) => foundItem(finding, reveal));
+  const found = verdict.findings.map((finding) => foundItem(finding, timeline));
   if (verdict.finding_count > found.length) {
     found.push(el("li", {}, `${count(verdict.finding_count, "finding")} in all`));
   }
@@ -29,6 +37,17 @@ export function showVerdict(verdict, brought, reveal) {
   $("lines").replaceChildren(...lines(verdict, reveal));
   showNotChecked(verdict, brought);
   showAlarm(verdict);
+}
+
+/** The verdict in a few words; a value that fits says how far. */
+function word(verdict, brought) {
+  if (isOnlyTheValue(verdict)) return MISMATCH;
+  const said = VERDICTS[verdict.verdict];
+  if (brought === null) return said;
+  const { covered, left } = brought;
+  if (left.length === 0) return `${said}, and fits your value`;
+  const isOneStretch = covered.length === 1 && covered[0][1] < left[0][0];
+  return `${said}, and fits your value ${isOneStretch ? `up to record ${covered[0][1]}` : "in part"}`;
 }
 
 /** It was not possible to check at all. */
@@ -41,27 +60,33 @@ export function showProblem(problem) {
   $("trust").textContent = `${why} Save the evidence below, and check it with colibri_verify.py.`;
 }
 
-function showAlarm({ verdict, findings }) {
-  const isBad = verdict === "bad";
+function showAlarm(verdict) {
+  const isBad = verdict.verdict === "bad";
   const alarm = $("alarm");
   alarm.hidden = !isBad;
-  const word = isOnlyTheValue({ verdict, findings }) ? MISMATCH : "Bad evidence";
-  alarm.textContent = isBad ? `${word}. ${findingText(findings[0])}.` : "";
+  const begin = isOnlyTheValue(verdict) ? MISMATCH : "Bad evidence";
+  alarm.textContent = isBad ? `${begin}. ${findingText(verdict.findings[0])}.` : "";
   document.title = `${isBad ? "BAD: " : ""}${document.title.replace(/^BAD: /, "")}`;
 }
 
-function foundItem(finding, reveal) {
+function foundItem(finding, timeline) {
   const { code, seq, detail } = finding;
-  const show = seq === null ? null : button("show", () => reveal(seq), { "aria-label": `show record ${seq}` });
-  const why = el("span", { class: "soft" }, ` ${code}: ${plain(detail)} `);
+  const label = { "aria-label": `show record ${seq}` };
+  const show = timeline.holds(seq) ? button("show", () => timeline.reveal(seq), label) : null;
+  const why = el("span", { class: "soft" }, ` ${code}: ${numbersIn(plain(detail))} `);
   return el("li", {}, el("strong", {}, `${findingText(finding)}.`), why, show);
 }
 
 // How far to trust it, in a few sentences.
 
 const GIVER =
-  "What it covers is what had been recorded when its giver had the value, if that did not come to you with this " +
-  "file: copied from this page it proves nothing.";
+  "What it covers is what had been recorded when the value was given out, if it was kept since then where the sender " +
+  "of this file could not change it. Copied from this page, or come with it, it proves nothing.";
+const TRUTH = "None of this proves that what the agent wrote is true.";
+const POSSIBLE =
+  "So either this is what was recorded; or anyone who had this file or the log has cut it or written it anew, which " +
+  "takes no secret; or this page itself was changed. To tell the first two apart, get the root or a head by another " +
+  "way and compare it below; against the third, check the saved evidence with a verifier of your own.";
 
 /** What the value that fits says of the records here, and what it leaves. */
 function covers({ root, covered, left }) {
@@ -77,9 +102,9 @@ function trust(verdict, brought) {
   const says = (...sentences) => sentences.map((text) => el("p", {}, text));
   if (isOnlyTheValue(verdict)) {
     return says(
-      "By itself the evidence holds. Look for a slip first: a wrong digit, the root of another session, a head " +
-        "without its number. If the value is right, you and the sender of this file do not hold the same log: " +
-        "do not rely on this report.",
+      "By itself the evidence holds. Look for a slip first: a wrong digit, or a value of another session or log. If " +
+        "the value is right, this file does not hold what was recorded when it was given out: it was cut or written " +
+        "anew, or is of another log. Do not rely on this report.",
     );
   }
   if (verdict.verdict === "bad") {
@@ -89,26 +114,34 @@ function trust(verdict, brought) {
   }
   if (verdict.findings.some(({ code }) => code === "head-not-covered")) {
     return says(
-      "The head that you brought is of a record that is not in this file, so the two cannot be compared. Ask for " +
-        "a head of one of its records, or clear the field.",
+      "The head that you brought is of a record that is not in this file, so the two cannot be compared. If it is " +
+        "the answer to a call of this very work, the file was cut. Else use a head of one of the records here, or " +
+        "clear the field.",
     );
   }
   if (verdict.verdict === "cannot tell") {
     return says("This evidence could not be judged, so nothing below is proven.");
   }
-  const truth = "None of this proves that what the agent wrote is true.";
-  if (brought !== null) return says(covers(brought), GIVER, truth);
-  const hasGaps = verdict.not_checked.some(({ code }) => code === "gaps");
-  const fits = hasGaps
-    ? "Each record below is as it was hashed, and those that stand side by side fit together; between some " +
-      "of them others are left out. The rules for tasks were kept, as far as can be seen."
-    : "The records below fit together without a break: none was altered, taken out or moved, and the rules " +
-      "for tasks were kept.";
-  return says(
-    `${fits} So either this is what was recorded, or somebody who holds the log has written it anew. To ` +
-      "rule that out, get the root or a head by another way and paste it below.",
-    truth,
-  );
+  const meaning = brought === null ? [POSSIBLE] : [covers(brought), GIVER];
+  return [...says(fitting(verdict)), ...mayLackItsEnd(verdict), ...says(...meaning, TRUTH)];
+}
+
+/** What holds without any value from elsewhere. */
+function fitting({ not_checked: notes }) {
+  return notes.some(({ code }) => code === "gaps")
+    ? "Each record below fits its own hash, and those that stand side by side fit together: none of them was changed " +
+      "or moved without the rest being written anew. Between some of them others are left out. The rules for tasks " +
+      "were kept, as far as can be seen."
+    : "The records below fit together without a break: nothing was changed, taken out of the middle or moved without " +
+      "the rest being written anew. The rules for tasks were kept.";
+}
+
+function mayLackItsEnd(verdict) {
+  if (hasItsEnd(verdict)) return [];
+  const { kind, head } = verdict.bundle;
+  const why = kind === "session" ? "this session is not sealed here" : "nothing here marks it";
+  const text = `The end may be missing: ${why}, and what came after record ${head.seq} could be cut off without a trace.`;
+  return [el("p", { class: "unclear" }, text)];
 }
 
 // The lines.
@@ -161,7 +194,7 @@ function recordButtons(seqs, reveal) {
 function showNotChecked(verdict, brought) {
   const items = verdict.not_checked.map(({ code, detail }) => {
     const facts = /[0-9].*/.exec(detail); // how many there are, or where
-    const more = facts === null ? null : el("span", { class: "soft" }, ` (${plain(facts[0])})`);
+    const more = facts === null ? null : el("span", { class: "soft" }, ` (${numbersIn(plain(facts[0]))})`);
     const left = brought === null ? undefined : LEFT[code]?.(brought, verdict);
     return el("li", {}, left ?? NOT_CHECKED[code] ?? plain(detail), more);
   });
@@ -175,12 +208,12 @@ function showNotChecked(verdict, brought) {
 
 // What a value that fits leaves open.
 const LEFT = {
-  "outside-head": ({ root, left }, { lines: { sealed }, bundle: { kind, head } }) => {
+  "outside-head": ({ root, left }, verdict) => {
+    const { seq } = verdict.bundle.head;
     const name = root === null ? "head" : "root";
     const anew = `Whether anything in ${stretches(left)} was written anew: the ${name} that you brought does not ` +
-      `cover it. A head of record ${head.seq} would cover the last of these.`;
-    const isWhole = kind === "session" && sealed === "yes"; // nothing can come after a seal
-    return isWhole ? anew : `${anew} And whether what came after record ${head.seq} was cut off.`;
+      `cover it. A head of record ${seq} would cover the last of these.`;
+    return hasItsEnd(verdict) ? anew : `${anew} And whether what came after record ${seq} was cut off.`;
   },
   "outside-root": ({ covered }, { seals }) =>
     (seals.every(({ seq }) => covered.some(([first, last]) => first <= seq && seq <= last))
@@ -192,12 +225,37 @@ const LEFT = {
 
 /** {root, head} of a text, null where it is empty, undefined where it is neither. */
 export function parseOutside(text) {
-  const given = text.trim().toLowerCase();
+  const given = fromJson(text.trim().toLowerCase());
   if (given === "") return null;
   if (/^[0-9a-f]{64}$/.test(given)) return { root: given, head: null };
   const [, seq, leaf] = /^([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
   return seq === undefined ? undefined : { root: null, head: { seq: Number(seq), leaf } };
 }
+
+/** A receipt, {log, seq, head}, as SEQ:HEAD; the head of a bundle says leaf, the answer to a sealing root. */
+function fromJson(text) {
+  try {
+    const { seq, head, leaf, root } = JSON.parse(text);
+    return seq === undefined ? String(root ?? text) : `${seq}:${head ?? leaf}`;
+  } catch {
+    return text;
+  }
+}
+
+/** That what was brought is a hash of this evidence, but no root; `compare(text)` takes it as a head. */
+export function showKnownHash({ what, seq }, hash, compare) {
+  const head = `${seq}:${hash}`;
+  const said = [KNOWN[what](seq)];
+  if (what === "record") said.push(el("code", {}, head), ". ", button("Compare it so", () => compare(head)));
+  $("outside-answer").className = "unclear";
+  $("outside-answer").replaceChildren(...said);
+}
+
+const KNOWN = {
+  record: (seq) => `This is no root but the hash of record ${seq}. As a head it is `,
+  content: (seq) => `This is the hash of the content of record ${seq}, which is neither a root nor a head.`,
+  absent: (seq) => `This is no root but the hash of record ${seq}, which is not in this evidence.`,
+};
 
 /** Whether what was brought along fits, next to the field. */
 export function showAnswer(verdict, outside) {
@@ -207,7 +265,7 @@ export function showAnswer(verdict, outside) {
 }
 
 function answer(verdict, outside) {
-  if (verdict.not_checked.some(({ code }) => code === "skipped")) {
+  if (isSkipped(verdict)) {
     return ["bad", "It was not compared, because the evidence is bad without it."];
   }
   const against = verdict.findings.find(({ code }) => OUTSIDE_CODES.includes(code));

@@ -16,7 +16,7 @@ export const LINES = {
   },
   complete: {
     name: "Complete",
-    yes: "Nothing that belongs in this evidence is missing from it. Records of other work are headers only.",
+    yes: "Nothing is missing whose absence would show. A cut end would not, nor what may stand in a gap.",
     no: "Something is missing, or does not belong here.",
   },
   sealed: {
@@ -104,19 +104,19 @@ const ABOUT_ALL = new Set(
 // §11: what was not checked → why that matters.
 export const NOT_CHECKED = {
   truth: "Whether what was recorded is true, and whether something happened that was never recorded.",
-  clock: "The times. They are those of the server’s own clock; the order of the records is certain.",
+  clock: "The times: they are the server’s own. The order is that of the numbers.",
   arguments: "Whether a call’s arguments and its answer, of which only a hash is kept, fit what it recorded.",
   "outside-head":
     "Whether the whole log was written anew, or cut off at its end. That takes a head or a root that " +
-    "you have from elsewhere: paste it at the top of this page.",
-  "outside-root": "Whether the seal’s root is the one that was published: paste that at the top of this page.",
+    "you have from elsewhere: compare it at the top of this page.",
+  "outside-root": "Whether the seal’s root is the one that was published: compare that at the top of this page.",
   gaps:
     "What stands between the records that are here, and whether those on both sides of a gap are of the same log.",
-  undisclosed: "Other work in the same log, of which only the headers are here.",
+  undisclosed: "What the records say of which only the headers are here.",
   erased: "Contents that were erased and can no longer be read.",
   evidence: "Whether the thoughts that allowed a task to be done exist: they are not part of this evidence.",
   rules: "The session’s other thoughts, and all calls and tasks.",
-  skipped: "Seals, calls and tasks, because the records themselves are not in order.",
+  skipped: "Seals, calls and tasks, because the records themselves are not sound.",
 };
 
 // Why a call did not do what it was asked; {} is filled from what it met.
@@ -197,6 +197,9 @@ export function stretches(ranges) {
 }
 
 const FEW = 4;
+
+/** The verifiers name a stretch by both its ends: "63 to 63" is 63. */
+export const numbersIn = (text) => text.replace(/\b(\d+) to \1\b/g, "$1");
 
 /** 2026-03-01T09:30:00.000005Z → 1 March 2026 */
 export function day(at) {
