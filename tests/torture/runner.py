@@ -46,11 +46,12 @@ def main(arguments: list[str]) -> int:
     if unknown := set(options.trial) - set(_names()):
         parser.error(f"no trial {', '.join(sorted(unknown))}; there are {', '.join(_names())}")
     chosen = [trial for trial in TRIALS if trial.name in (options.trial or _names())]
-    results = dict(
-        _together(chosen, options) if options.together > 1 else _one_by_one(chosen, options)
-    )
-    if options.write:
-        _keep({name: result for name, result in results.items() if result["result"] == "held"})
+    perform = _together if options.together > 1 else _one_by_one
+    results = {}
+    for name, result in perform(chosen, options):
+        results[name] = result
+        if options.write and result["result"] == "held":
+            _keep({name: result})
     bad = [name for name, result in results.items() if result["result"] == "failed"]
     skipped = sum(result["result"] == "skipped" for result in results.values())
     print(f"{len(results) - len(bad) - skipped} passed, {len(bad)} failed, {skipped} skipped")
