@@ -47,7 +47,12 @@ the first kind only.
 | in the trail¹ | `{"ok": false, "error": {"code": "HANDLER_ERROR", "message": "ERR_…: …"}}` |
 | anything else | `{"ok": false, "error": {"code", "message"}}` |
 
-¹ `thought_record`, `thought_record_list` and `audit_verify_chain`.
+¹ `thought_record` and `audit_verify_chain`. `thought_record_list` refuses no id: of a session or a
+task that does not exist it answers an empty list.
+
+Of each tool there is what `data` holds when it succeeded: `a.b` is within `a`, `a[].b` in each item
+of it. Times are UTC, hashes 64 hex digits. `_meta` of the answer to a recorded call has a receipt,
+`colibri/receipt` with `log`, `seq` and `head`; the two probes are recorded later and have none.
 
 Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
 name the nearest one.
@@ -112,6 +117,26 @@ REFUSALS: dict[str, tuple[str, ...]] = {
     "audit_session_start": ("ERR_SESSION_EXISTS", "ERR_NOT_FOUND"),
     "merkle_finalize": ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_NO_RECORDS"),
     "merkle_root": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FINALIZED", "ERR_NOT_FOUND"),
+}
+
+# What the name of a field in an answer does not say.
+FIELDS = {
+    ("task_get", "needs"): "by state: what is missing before the task may move to it",
+    ("task_next_actions", "tasks[].needs"): "by state: what is missing before it may move to it",
+    ("task_list", "next_offset"): "the offset of the next page; null: this is the last",
+    ("thought_record_list", "next_offset"): "the offset of the next page; null: this is the last",
+    ("thought_record", "index"): "its place in the session, from 0",
+    ("thought_record", "hash"): "the leaf of its record",
+    ("thought_record", "prev_hash"): "the hash of the thought before it in the session; of the"
+    " first one zeros",
+    ("merkle_root", "proof"): "only with `proof_for`",
+    ("server_health", "status"): "that it answers; how it is `condition` says",
+    ("server_health", "phase"): "`phase1`: the database is not open yet, or cannot be opened, and"
+    " only the probes answer; `phase2`: everything is there",
+    ("server_health", "stages"): "what every call goes through, in order",
+    ("server_health", "db.status"): "`opening`, then `open` or `open, read-only`; else why not",
+    ("server_health", "condition.state"): "in `SAFE_MODE` only reading tools answer, in `DIAGNOSE`"
+    " only the probes",
 }
 
 MISTAKES: tuple[tuple[str, str, JSON], ...] = (
@@ -182,6 +207,7 @@ def section(tool: Tool) -> str:
         f"**{tool.title}.** {tool.description}\n",
         f"It {change}. Modes: {modes}.\n",
         *arguments_table(tool.input),
+        *answer_table(tool),
         *refusals_table(REFUSALS.get(tool.name, ())),
     ]
     return "\n".join(lines)
@@ -207,6 +233,43 @@ def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
     return [*rows, ""]
 
 
+def answer_table(tool: Tool) -> list[str]:
+    """What a successful answer holds; of a struct that an earlier tool answers with, its name."""
+    assert tool.output is not None
+    first = next(one.name for one in CATALOGUE if one.output is tool.output)
+    if first != tool.name:
+        return [f"It answers with what `{first}` does.\n"]
+    rows = ["| answer | type | meaning |", "|---|---|---|"]
+    fields = dict(answer_fields(schema.input_schema(tool.output), "", {}))
+    meanings = {name: words for (of, name), words in FIELDS.items() if of == tool.name}
+    if stale := meanings.keys() - fields.keys():
+        raise AssertionError(f"{tool.name} has no {stale} any more")
+    rows += [f"| `{name}` | {type} | {meanings.get(name, '')} |" for name, type in fields.items()]
+    return [*rows, ""]
+
+
+def answer_fields(shape: JSON, prefix: str, seen: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The fields of an object and those within them; a shape that was told before is named."""
+    for name, value in shape["properties"].items():
+        absent = "" if name in shape["required"] else ", may be missing"
+        path = f"{prefix}{name}"
+        inner = next((one for one in within(value) if "properties" in one), None)
+        told = seen.get(json.dumps(inner)) if inner else None
+        yield path, kind(value) + (f" as in `{told}`" if told else "") + absent
+        if inner and not told:
+            path += "[]" if value.get("type") == "array" else ""
+            seen[json.dumps(inner)] = path
+            yield from answer_fields(inner, f"{path}.", seen)
+
+
+def within(shape: JSON) -> Iterator[JSON]:
+    """A shape, its options and its items: one of them may be an object with fields."""
+    yield shape
+    yield from shape.get("anyOf", ())
+    if "items" in shape:
+        yield shape["items"]
+
+
 def kind(shape: JSON) -> str:
     """A schema's type in words."""
     if "anyOf" in shape:
@@ -215,6 +278,8 @@ def kind(shape: JSON) -> str:
         return " · ".join(f"`{value}`" for value in shape["enum"])
     if shape["type"] == "array":
         return f"array of {kind(shape['items'])}"
+    if isinstance(shape.get("additionalProperties"), dict):
+        return f"object, each value {kind(shape['additionalProperties'])}"
     return str(shape["type"])
 
 

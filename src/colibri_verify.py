@@ -1130,21 +1130,22 @@ def verify_file(path: str, root: str | None, head: tuple[int, str] | None) -> Ve
             data = file.read(MAX_FILE + 1)
     except (OSError, ValueError) as problem:
         case = Case()
-        case.find("unreadable", None, problem)
+        case.find("unreadable", None, getattr(problem, "strerror", None) or problem)
         return conclude(case, skipped=True)
     return verify(data, root=root, head=head)
 
 
 def root_of(text: str) -> str:
-    if not test("hash")(text):
-        raise argparse.ArgumentTypeError("not 64 lower-case hex digits")
-    return text
+    root = text.lower()  # as mails and forms may have it
+    if not test("hash")(root):
+        raise argparse.ArgumentTypeError("not 64 hex digits")
+    return root
 
 
 def head_of(text: str) -> tuple[int, str]:
-    seq, _, leaf = text.partition(":")
+    seq, _, leaf = text.lower().partition(":")
     if not (SEQ.fullmatch(seq) and test("hash")(leaf)):
-        raise argparse.ArgumentTypeError("not SEQ:HEX, a number and 64 lower-case hex digits")
+        raise argparse.ArgumentTypeError("not SEQ:HEX, a number and 64 hex digits")
     return int(seq), leaf
 
 

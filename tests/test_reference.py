@@ -62,6 +62,22 @@ def test_every_tool_has_its_section_with_every_argument(reference: str) -> None:
         assert listed == list(tool.input.__struct_fields__)
 
 
+def test_every_tool_has_the_fields_of_its_answer(reference: str) -> None:
+    """Whoever writes a client need not guess; one that answers as another does names it."""
+    fields: dict[str, list[str]] = {}
+    for tool in CATALOGUE:
+        text = reference.partition(f"## {tool.name}\n")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\| `([a-z_0-9.[\]]+)` \| [^|]+ \| [^|]* \|$", text, re.MULTILINE)
+        same = re.search(r"^It answers with what `(\w+)` does\.$", text, re.MULTILINE)
+        fields[tool.name] = fields[same[1]] if same else rows
+        assert tool.output is not None
+        top = [name for name in fields[tool.name] if "." not in name]
+        assert top == list(tool.output.__struct_fields__)
+    assert {"tasks[].task_id", "next_offset"} <= set(fields["task_list"])
+    assert {"proof.path", "root"} <= set(fields["merkle_root"])
+    assert "head.leaf" in fields["audit_verify_chain"], "also within what may be null"
+
+
 def test_the_refusals_that_are_listed_are_those_that_the_store_can_raise(reference: str) -> None:
     """Design §7: the column of refusals."""
     source = (ROOT / "src" / "colibri" / "store").glob("*.py")

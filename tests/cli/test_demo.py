@@ -80,10 +80,12 @@ def test_the_story_shows_what_colibri_is_for(played: Played) -> None:
         "T-0002 GATHER -> ANALYZE -> PLAN -> APPLY -> VERIFY, attempt 2",
         "6 thoughts under one root: ",
         f"$         {TYPED} export --session S-",
-        "$         python colibri_verify.py session.colibri.json --root ",
+        "$         python3 colibri_verify.py session.colibri.json --root ",
         "verdict   GOOD: intact yes, complete yes, sealed yes, rules yes",
         "found     altered-payload at record ",
         "verdict   BAD: intact no",
+        f"\n\nThe session as a page, for people: it shows it and checks itself\n"
+        f"  $         {TYPED} report S-",
         f"{TYPED} setup CLIENT",
         f"{TYPED} trail --project ",
     ):
@@ -160,6 +162,7 @@ def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, columns: int) -> None:
     text = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     wide = [line.split()[0] for line in text.splitlines() if len(line) > columns]
     assert set(wide) <= {"in", "open", "evidence", "forged", "trail", "check"}
+    assert re.search(r"\n  found     altered-payload.*\n {12}\S", text), "under its own column"
     flat = " ".join(text.split())
     assert f"An agent's session: {INTENT} in " in flat
     assert "found altered-payload at record 63: the payload is not the one that the header" in flat
@@ -169,7 +172,7 @@ def test_what_it_says_to_type_next_works(played: Played) -> None:
     """Copied line by line, from another directory."""
     _, out, _ = played
     lines = dict(line.split(maxsplit=1) for line in out.partition("\nNext\n")[2].splitlines())
-    for what, wanted in {"forged": 1, "trail": 0, "check": 0}.items():
+    for what, wanted in {"evidence": 0, "forged": 1, "trail": 0, "check": 0}.items():
         done = subprocess.run(
             ["sh", "-c", lines[what]], cwd="/", env=environment(), capture_output=True, check=False
         )

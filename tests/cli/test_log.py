@@ -152,7 +152,7 @@ def test_an_erased_record_is_intact_without_its_payload(
 ) -> None:
     _, out, _ = colibri(workshop.path, "log", str(workshop.erased))
     assert "\ncheck       intact\n" in out
-    assert "\nnonce       –\n" in out
+    assert "\nnonce       -\n" in out
     assert out.endswith("\npayload\n  [erased]\n")
     _, out, _ = colibri(workshop.path, "log", str(workshop.erased), "--json")
     assert (json.loads(out)["nonce"], json.loads(out)["breaks"]) == (None, [])
@@ -276,6 +276,10 @@ def test_a_record_is_found_by_each_of_its_names(workshop: Workshop, colibri: Pri
         (["yesterday"], "SEQ: 'yesterday' is not the number of a record, such as 17 or R-17"),
         (["--since", "soon"], "'soon' is neither the seq of a record"),
         (["--follow", "--reverse"], "--reverse and -f/--follow do not go together"),
+        (["31", "--kind", "task"], "--kind and SEQ do not go together"),
+        (["31", "--limit", "3"], "--limit and SEQ do not go together"),
+        (["31", "--follow"], "--follow and SEQ do not go together"),
+        (["--limit", "-1"], "--limit: '-1' is not a whole number, 0 or more (0: all)"),
         (["--kind", "dream"], "--kind: 'dream' is none of call.enter, call.exit, "),
     ],
 )
@@ -295,6 +299,9 @@ def test_a_terminal_gets_days_and_lines_that_fit(
     lines = text.splitlines()
     assert max(map(len, lines)) <= columns
     assert "Thu 1 Jan 2026" in lines
+    if columns == 40:
+        under = " " * (len(str(workshop.last)) + 2)
+        assert f"{workshop.last}  00:00:00  call.enter\n{under}audit_verify_chain" in text
     assert f"{workshop.last}  00:00:00  call.enter" in text
     assert set(text) & set(map(chr, (*range(10), *range(11, 32), *range(127, 160)))) == set()
     assert "\u202e" not in text

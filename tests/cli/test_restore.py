@@ -327,11 +327,32 @@ def test_on_a_terminal_it_asks(project: Path, typed: str, wanted: int) -> None:
 
 
 def test_a_terminal_is_not_asked_when_nothing_is_lost(project: Path) -> None:
+    before = everything(project)
     code, shown = run_in_terminal(
         [*COLIBRI, "restore", "copy.db"], cwd=project, env=environment(NO_COLOR="1"), columns=300
     )
-    assert (code, "type yes" in shown) == (0, False)
-    assert "compared the copy and the database hold the same records" in shown
+    assert (code, shown) == (
+        0,
+        "nothing to do: the copy and the database hold the same records, and"
+        f" {database_of(project)} is sound\n",
+    )
+    assert everything(project) == before
+
+
+def test_the_same_copy_is_put_in_place_of_what_is_damaged_or_by_force(
+    project: Path, capsys: Capture
+) -> None:
+    """The chain of hashes may be the same where a payload is not."""
+    code, out, _ = inside(capsys, "restore", "copy.db", "--json")
+    found = json.loads(out)
+    assert (code, found["restored"], found["relation"]) == (0, False, "identical")
+    alter(database_of(project))
+    code, out, _ = inside(capsys, "restore", "copy.db", "--json")
+    found = json.loads(out)
+    assert (code, found["restored"], found["relation"]) == (0, True, "identical")
+    assert verified(database_of(project)).valid
+    code, out, _ = inside(capsys, "restore", "copy.db", "--force")
+    assert (code, "compared the copy and the database hold the same records" in out) == (0, True)
 
 
 # What is refused.
@@ -358,7 +379,7 @@ def test_while_somebody_reads_it_is_refused(project: Path, capsys: Capture) -> N
         pass
     with closing(store.open_copy(str(database_of(project)))) as reader, reader:
         assert ledger.head(reader) is not None
-        code, _, err = inside(capsys, "restore", "copy.db")
+        code, _, err = inside(capsys, "restore", "copy.db", "--force")
     assert (code, "another program has" in err) == (75, True)
     assert kept(project) == []
 
@@ -432,7 +453,7 @@ def test_a_corrupted_copy_through_the_front_door(project: Path) -> None:
 
 def test_the_way_back_is_of_the_same_project(project: Path, capsys: Capture) -> None:
     """Copied into another directory it must not replace the ledger there."""
-    _, out, _ = inside(capsys, "restore", "copy.db", "--project", str(project))
+    _, out, _ = inside(capsys, "restore", "copy.db", "--force", "--project", str(project))
     (old,) = kept(project)
     assert f"back     colibri restore {old} --project {project}\n" in out
 
@@ -457,7 +478,7 @@ def test_an_interrupt_changes_nothing(
 
     before = everything(project)
     monkeypatch.setattr(store, when, interrupt)
-    assert cli.main(["restore", "copy.db"]) == 130
+    assert cli.main(["restore", "copy.db", "--force"]) == 130
     assert capsys.readouterr().err == "colibri: error: interrupted\n"
     assert everything(project) == before
 

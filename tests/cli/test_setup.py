@@ -399,15 +399,17 @@ def git(home: Home, *arguments: str) -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 def test_git_need_not_know_the_ledger_and_the_line_for_that_can_be_copied(home: Home) -> None:
     git(home, "init")
+    assert ".gitignore" not in home.run("setup", "claude-code")[2], "nothing is written yet"
     code, _, err = home.run("setup", "claude-code", "--write")
     hint = "colibri: hint: git would take the ledger into your history; to keep it out: "
     assert (code, err) == (0, f"{hint}echo data/ >> {home.project}/.gitignore\n")
     subprocess.run(["sh", "-c", err.strip().removeprefix(hint)], check=True, timeout=30)
-    assert home.run("setup", "claude-code", "--write")[2] == ""
+    again = ("--write", "--name", "again")  # a second --write of the same writes nothing
+    assert home.run("setup", "claude-code", *again)[2] == ""
     assert home.run("setup", "codex", "--write", COLIBRI_DB_PATH="mine.db")[2] == (
         f"{hint}echo 'mine.db*' >> {home.project}/.gitignore\n"
     )
-    assert home.run("setup", "codex", "--write", COLIBRI_DB_PATH="/tmp/mine.db")[2] == ""
+    assert home.run("setup", "codex", *again, COLIBRI_DB_PATH="/tmp/mine.db")[2] == ""
 
 
 def test_without_git_nothing_is_said_about_it(inside: Inside, home: Home) -> None:
@@ -415,7 +417,7 @@ def test_without_git_nothing_is_said_about_it(inside: Inside, home: Home) -> Non
     (home.path / "empty").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(home.path / "empty"))
-        assert inside("setup", "claude-code", "--write")[2] == "", "no git"
+        assert inside("setup", "cursor", "--write")[2] == "", "no git"
 
 
 def test_the_clone_of_colibri_is_not_taken_for_a_project(inside: Inside, tmp_path: Path) -> None:

@@ -122,8 +122,8 @@ def test_one_task_has_its_fields_its_dependencies_and_what_it_needs(
         "T-0004      buy paint",
         "status      PLAN  attempt 1",
         "priority    medium",
-        "project     –",
-        "assignee    –",
+        "project     -",
+        "assignee    -",
     ]
     assert lines[5].startswith("created     2026-01-01T00:00:00.")
     assert lines[6].endswith("  version 4")
@@ -191,7 +191,9 @@ def test_history_tells_changes_retries_thoughts_and_refusals_in_order(
     [
         ("1", "did you mean T-0001? "),
         ("t-2", "did you mean T-0002? "),
-        ("T-0009", "did you mean T-000"),
+        ("T-0009", "colibri tasks lists"),
+        ("T-" + "9" * 5_000, "colibri tasks lists"),
+        ("T-00O1", "did you mean T-0001"),
         ("xyzzy", ""),
     ],
 )
@@ -204,6 +206,17 @@ def test_an_unknown_task_is_told_with_near_ones(
     assert error == f"colibri: error: there is no task {id}"
     assert found.startswith(f"colibri: hint: {hint}")
     assert found.endswith("colibri tasks lists tasks")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [(["--status", "INIT"], "--status"), (["--limit", "3"], "--limit")]
+)
+def test_filters_beside_one_task_are_refused_and_not_ignored(
+    workshop: Workshop, colibri: Printed, given: list[str], named: str
+) -> None:
+    code, out, err = colibri(workshop.path, "tasks", workshop.plan, *given)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"colibri: error: {named} and TASK do not go together\n")
 
 
 def test_stored_markup_is_text_and_narrow_terminals_wrap_it(

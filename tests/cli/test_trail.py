@@ -64,6 +64,32 @@ def test_a_session_is_told_from_its_opening_to_its_seal_and_after(
     assert "    It fits on one page.\n    The stairs are steep, but legal.\n" in out
 
 
+def test_what_else_was_recorded_meanwhile_is_counted(tmp_path: Path, colibri: Printed) -> None:
+    """A task that neither the opening nor a thought names is not the session's."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", intent="try", session_id="mine")
+        assert server.data("task_create", title="nobody says why")["task_id"] == "T-0001"
+        server.data("thought_record", session_id="mine", type="plan", content="so")
+        server.call("task_update", task_id="T-0001", status="GATHER")
+    last = "… {} other records meanwhile, of other work: colibri trail --all --project " + str(
+        tmp_path
+    )
+    _, out, _ = colibri(tmp_path, "trail", "mine")
+    assert out.splitlines()[-1] == last.format(7)
+    for narrowed in (["--limit", "1"], ["--type", "plan"], ["--json"]):
+        assert "meanwhile" not in colibri(tmp_path, "trail", "mine", *narrowed)[1]
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("merkle_finalize", session_id="mine")
+        server.data("task_create", title="after the seal")
+        server.call("thought_record", session_id="mine", type="plan", content="too late")
+    _, out, _ = colibri(tmp_path, "trail", "mine")
+    assert out.splitlines()[-1] == last.format(7)
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", intent="on T-0001", session_id="all", task_id="T-0001")
+        server.call("task_update", task_id="T-0001", status="ANALYZE")
+    assert "meanwhile" not in colibri(tmp_path, "trail", "all")[1]
+
+
 def test_without_an_argument_it_is_the_newest_open_session(
     workshop: Workshop, colibri: Printed
 ) -> None:
@@ -225,7 +251,7 @@ def test_a_terminal_gets_colours_unless_it_wants_none(workshop: Workshop) -> Non
     ]
     assert "\x1b[35mVERIFY\x1b[0m → \x1b[32mDONE\x1b[0m" in found[0]
     assert "\x1b[1;34mplan" in found[0]
-    assert re.search(r"\x1b\[[0-9;]*3[0-9]", found[1]) is None
+    assert "\x1b" not in found[1], "bold and dim are escapes too"
     assert "VERIFY → DONE" in found[1]
 
 

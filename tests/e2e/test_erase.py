@@ -20,6 +20,7 @@ from colibri.store.search import BATCH
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.evidence import holding, reading
 from tests.support.secrets import GITHUB
+from tests.support.terminal import TYPED
 from tests.support.traillab import Lab, opened, story
 from tests.verify.conftest import MODULE, load_verifier
 
@@ -238,6 +239,28 @@ def test_somebody_without_a_name_has_a_number(
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     assert run(project, "9", "--reason", "asked for", "--yes") == 0
     assert record(project, 55)[0]["agent"] == f"user:{os.getuid()}"
+
+
+def test_of_a_task_record_it_says_where_the_texts_are(project: Path, plain: None) -> None:
+    """By the same call, else all of the task; what it says to type works."""
+    with opened(project) as db:
+        lab = Lab(db)
+        lab.create("another")
+        lab.update("T-0002", title="again")
+        lab.update("T-0002", status="GATHER")
+        texts, moves = lab.seqs("task.text")[-2:], lab.seqs("task")[-2:]
+    for seq, held in ((moves[0], texts[:1]), (moves[1], texts)):
+        code, _, err = erase(project, str(seq), "--reason", "asked for", "--yes")
+        numbers = " ".join(map(str, held))
+        listed = numbers.replace(" ", ", ")
+        assert (code, err.splitlines()[1]) == (
+            1,
+            f"colibri: hint: title and description are in {listed}:"
+            f" {TYPED} erase {numbers} --reason TEXT",
+        )
+    assert erase(project, *map(str, texts), "--reason", "asked for", "--yes")[0] == 0
+    _, _, err = erase(project, str(moves[0]), "--reason", "asked for", "--yes")
+    assert f"{TYPED} log --kind task.text --kind thought --kind session.open lists" in err
 
 
 def test_in_mode_test_its_ids_repeat(

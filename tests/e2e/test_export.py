@@ -20,6 +20,8 @@ from tests.support.traillab import Lab, drop_triggers, opened, story
 
 JSON = dict[str, Any]
 PROGRAM = (sys.executable, "-m", "colibri", "export")
+# As anyone has it: Colibri's own environment is for Colibri.
+PYTHON = "python3" if sys.prefix != sys.base_prefix else sys.executable
 VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
 
 
@@ -49,6 +51,12 @@ def bundle(path: Path) -> JSON:
     return made
 
 
+def root_of(project: Path) -> str:
+    with opened(project) as db:
+        root: bytes = db.execute("SELECT root FROM sessions WHERE session_id = 'S-1'").get
+    return root.hex()
+
+
 def files(project: Path) -> list[str]:
     return sorted(path.name for path in project.iterdir())
 
@@ -72,11 +80,17 @@ def test_each_scope_is_written_into_a_file_and_told(
     assert (made["scope"], len(made["headers"]), len(made["proofs"])) == (scope, records, proofs)
     size = (project / "out.colibri.json").stat().st_size
     seq, leaf = made["head"]["seq"], made["head"]["leaf"]
+    outside = f"--root {root_of(project)}" if scope else f"--head {seq}:{leaf}"
     assert out.splitlines() == [
         f"wrote out.colibri.json: {records} records, {size:,} bytes",
+        f"root   {root_of(project)}  S-1",
         f"head   {seq}:{leaf}",
-        f"check  {sys.executable} {VERIFIER} {project / 'out.colibri.json'}",
+        f"check  {PYTHON} {VERIFIER} {project / 'out.colibri.json'} {outside}",
     ]
+    check = out.splitlines()[-1].removeprefix("check  ")
+    done = subprocess.run(["sh", "-c", check], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"outside-{'root' if scope else 'head'}" not in done.stdout
     assert files(project) == ["data", "out.colibri.json"]
 
 
@@ -94,6 +108,7 @@ def test_with_json_it_says_the_same_for_programs(
         "records": records,
         "session": (scope or {}).get("session"),
         "task": (scope or {}).get("task"),
+        "roots": [{"session": "S-1", "root": root_of(project)}],
         "head": made["head"],
     }
 
@@ -122,6 +137,25 @@ def test_only_its_owner_can_read_it_and_what_it_says_to_type_checks_it(project: 
         ["sh", "-c", command], cwd="/", env=environment(), capture_output=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_no_seal_covers_is_checked_by_the_head_and_of_many_roots_a_few_are_shown(
+    tmp_path: Path,
+) -> None:
+    """A session that is open has no root yet; --json names all of them."""
+    with Server(tmp_path, COLIBRI) as server:
+        for number in range(7):
+            server.data("audit_session_start", intent="try", session_id=f"s{number}")
+            server.data("thought_record", session_id=f"s{number}", type="plan", content="so")
+            if number:
+                server.data("merkle_finalize", session_id=f"s{number}")
+    code, out, _ = export(tmp_path, "--session", "s0", "-o", "open")
+    assert (code, "root  " in out, " --head " in out) == (0, False, True)
+    code, out, _ = export(tmp_path, "--all", "-o", "all")
+    assert (code, out.count("\nroot   ")) == (0, 5)
+    assert "\n       and 1 more; --json names them\nhead   " in out
+    code, out, _ = export(tmp_path, "--all", "-o", "all", "--force", "--json")
+    assert [one["session"] for one in json.loads(out)["roots"]] == [f"s{n}" for n in range(1, 7)]
 
 
 def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.support.client import TESTS, environment
+from tests.support.client import COLIBRI, TESTS, Server, environment
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_client_configuration_starts_the_server(tmp_path: Path) -> None:
 
 
 def test_the_commands_to_try_by_hand_answer(tmp_path: Path) -> None:
-    """README, "Two commands": the printf line, run from another directory."""
+    """README, "In your client": the printf line, run from another directory."""
     (script,) = [block for block in blocks("sh") if "printf" in block]
     script = script.replace("scripts/colibri", str(ROOT / "scripts" / "colibri"))
     done = subprocess.run(
@@ -55,7 +55,35 @@ def test_the_commands_to_try_by_hand_answer(tmp_path: Path) -> None:
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2]
-    assert answers[1]["result"]["structuredContent"]["data"]["status"] == "ok"
+    task = answers[1]["result"]["structuredContent"]["data"]
+    assert (task["task_id"], task["title"], task["status"]) == ("T-0001", "Try it", "INIT")
+
+
+def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
+    """README, "Verify without trusting us": with a head from long after the seal."""
+    with Server(tmp_path, COLIBRI) as server:
+        session = server.data("audit_session_start", intent="try")["session_id"]
+        server.data("thought_record", session_id=session, type="plan", content="so")
+        root = server.data("merkle_finalize", session_id=session)["root"]
+        receipt = server.call("task_create", title="later")["_meta"]["colibri/receipt"]
+    (script,) = [block for block in blocks("sh") if "colibri_verify.py" in block]
+    for line in script.splitlines():
+        command = (
+            re.sub("(src|scripts)/colibri", rf"{ROOT}/\1/colibri", line)
+            .replace("S-0123456789ab", session)
+            .replace("SEQ:HEX", f"{receipt['seq']}:{receipt['head']}")
+            .replace("HEX", root)
+        )
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (line, done.returncode, done.stderr) == (line, 0, "")
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))

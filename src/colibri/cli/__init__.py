@@ -65,6 +65,7 @@ hash-chained ledger, in one SQLite file. An MCP client starts it; there is nothi
 
 EPILOG = """\
 colibri COMMAND --help explains a command, with examples; so does colibri help COMMAND.
+colibri --version prints the version.
 """
 
 CLOSED_PIPE = 141  # as shells have it: 128 and the number of SIGPIPE
@@ -104,7 +105,9 @@ def _run(name: str, rest: list[str]) -> int:
         hint = "the command comes first, its options after it; colibri --help lists the commands"
         return _say(f"{name} is no command", hint, 2)
     if name not in COMMANDS:
-        near = lookup.question(lookup.nearest(name, list(COMMANDS)))
+        near = lookup.question(
+            ["--version"] if name == "version" else lookup.nearest(name, list(COMMANDS))
+        )
         return _say(f"there is no command {name}", near or "colibri --help lists them", 2)
     code: int = COMMANDS[name].run(parser_of(name).parse_args(rest))
     return code

@@ -30,6 +30,10 @@ examples:
   colibri backup before-upgrade.db
 
 To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
+
+--json prints file, bytes, replaced (there was a file), log, records and head {seq, leaf}, which is
+null if there are no records.
+
 Exit codes: 0 written, 1 nothing was written, because the log is not sound or FILE exists already,
 73 configuration, 75 resource, 130 interrupted.
 """

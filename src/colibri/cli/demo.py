@@ -35,12 +35,18 @@ examples:
 
 The directory stays, so that you can look around in it; it is yours to delete.
 If it is interrupted, or its reader goes away, it takes away what it has made.
+
+--json prints directory, calls, refused (codes), session, root, head {seq, leaf}, the paths bundle
+and report, and of both bundles, as verified and forged, {verdict, exit_code, lines, findings}.
+
 Exit codes: 0 all went as told, 1 DIR is not empty, 75 something is missing on this machine,
 130 interrupted.
 """
 
 PAUSE = 0.04  # seconds after a line on a terminal
 TIMEOUT = 30  # seconds for a program that is started
+
+FRONT = 12  # columns before what a line says
 
 BUNDLE = "session.colibri.json"
 FORGED = "forged.colibri.json"
@@ -180,9 +186,9 @@ class Demo:
         """What the verifier says, in a process of its own that sees none of our packages."""
         import colibri_verify  # noqa: PLC0415 - only to know where the file is
 
-        head = "{seq}:{leaf}".format(**self.outcome["head"])
-        outside = ["--root", self.outcome["root"], "--head", head]
-        shown = f"python colibri_verify.py {name} --root {outside[1][:8]}... --head {head[:12]}..."
+        outside = self._outside()
+        _, root, _, head = outside
+        shown = f"python3 colibri_verify.py {name} --root {root[:8]}... --head {head[:12]}..."
         self._line("$", "", shown, "dim")
         command = [sys.executable, "-I", "-S", colibri_verify.__file__, self._file(name), *outside]
         done = self._start([*command, "--json"])
@@ -203,25 +209,30 @@ class Demo:
             "findings": verdict["findings"],
         }
 
+    def _outside(self) -> list[str]:
+        """What the agent's client kept: the root and the head of the seal's answer."""
+        head = "{seq}:{leaf}".format(**self.outcome["head"])
+        return ["--root", self.outcome["root"], "--head", head]
+
     # 5
 
     def report(self) -> None:
         """The session as a page, by the command for it."""
+        self._say()
+        self._say("The session as a page, for people: it shows it and checks itself", "bold")
         self.outcome["report"] = self._file(REPORT)
         self._run("report", self.outcome["session"], "-o", self.outcome["report"])
 
     def say_what_next(self) -> None:
         """Where to look, and how to go on; all of it can be copied."""
-        import colibri_verify  # noqa: PLC0415 - only to know where the file is
-
         project = shlex.quote(self._directory)
-        judge = shlex.join([sys.executable, colibri_verify.__file__, self._file(FORGED)])
+        outside = self._outside()
         self._say()
         self._say("Next", "bold")
         for what, text in (
             ("open", self.outcome["report"]),
-            ("evidence", self.outcome["bundle"]),
-            ("forged", judge),
+            ("evidence", program.verifier(self.outcome["bundle"], *outside)),
+            ("forged", program.verifier(self._file(FORGED), *outside)),
             ("trail", program.typed(f"colibri trail --project {project}")),
             ("check", program.typed(f"colibri verify --project {project}")),
         ):
@@ -241,8 +252,8 @@ class Demo:
         """With `whole` it is to be copied, and left for the terminal to break."""
         if self._quiet:
             return
-        front = f"  {what:<8}  " + (f"{tool:<19}  " if tool else "")
-        terminal.line((front + text, style), hang=terminal.hang(len(front)), whole=whole)
+        front = f"  {what}".ljust(FRONT) + (f"{tool:<19}  " if tool else "")
+        terminal.line((front + text, style), hang=terminal.hang(len(front), FRONT), whole=whole)
         sys.stdout.flush()
         time.sleep(self._pause)
 

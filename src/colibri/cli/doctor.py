@@ -37,6 +37,9 @@ examples:
   colibri doctor --json
 
 Each line is ok, a warning or a problem, and says what to do about it.
+
+--json prints ok (there is no problem), version and findings [{status, check, detail, hint}].
+
 Exit codes: 0 fine, or only warnings, 1 there is a problem.
 """
 

@@ -48,6 +48,10 @@ examples:
 Servers may go on running. The file is written anew, which holds them up for about a second for
 each 50 MB. If one of them reads just then, the write-ahead log keeps the old pages: the command
 says so, and --finish tries again. Backups, exported bundles and the client's logs are not touched.
+
+--json prints erased [{seq, kind, why}], erasure {seq, leaf} (the record of it; null if there was
+nothing to erase), gone (nothing is left in the files) and backups (files not looked at).
+
 Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, or not gone yet.
 """
 

@@ -4,13 +4,13 @@ import argparse
 import json
 import os
 import re
-import shlex
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import files, lookup, project, terminal
+from colibri.cli import files, lookup, program, project, terminal
 from colibri.core.errors import Refused
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger
@@ -22,8 +22,9 @@ DESCRIPTION = """\
 Write an evidence bundle: the whole log, a session, a task, or single thoughts with their proofs.
 
 Whoever receives the file checks it with colibri_verify.py, which needs nothing but Python, or in a
-browser. Give them the root of the seal or the head of the log by another way, so that they can tell
-that the bundle is not a log written anew.
+browser. Give them the root of a seal or the head of the log by another way, so that they can tell
+that the bundle is not a log written anew: the root with a session, a task or thoughts, the head
+with --all. A session's bundle ends at its seal, so that a head from later is not in it.
 """
 
 EPILOG = """\
@@ -38,9 +39,18 @@ colibri sessions and colibri tasks list the ids, colibri log --kind thought thos
 The database is only read; servers may go on writing meanwhile. The file is readable for you alone
 until you change that: it holds everything that was recorded, as it was written.
 
+The root and the head that it prints, and the command for checking, are of this log as it is now:
+they prove something to who knows them from elsewhere, as from merkle_finalize or a receipt.
+
+--json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
+head {seq, leaf} (of its last record).
+
 Exit codes: 0 written, 1 no such session, task or thought, or FILE exists already, 73 configuration,
 75 resource.
 """
+
+
+ROOTS = 5  # that a person is shown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -109,12 +119,14 @@ def _thoughts(reader: Connection, ids: list[str]) -> Contents:
 def _report(reader: Connection, contents: Contents, options: argparse.Namespace, size: int) -> None:
     last = contents.headers[-1]
     leaf = (ledger.leaf_at(reader, last) or b"").hex()
+    roots = bundle.roots(reader, contents)
     report: dict[str, Any] = {
         "file": options.output,
         "bytes": size,
         "records": len(contents.headers),
         "session": (contents.scope or {}).get("session"),
         "task": (contents.scope or {}).get("task"),
+        "roots": [{"session": session, "root": root.hex()} for session, root in roots.items()],
         "head": {"seq": last, "leaf": leaf},
     }
     # With the bundle itself on stdout, words about it go to stderr.
@@ -122,16 +134,22 @@ def _report(reader: Connection, contents: Contents, options: argparse.Namespace,
     if options.json:
         print(json.dumps(report), file=stream)
         return
-    records = terminal.count(len(contents.headers), "record")
-    size_of = terminal.count(size, "byte")
-    print(f"wrote {visible(options.output)}: {records}, {size_of}", file=stream)
-    print(f"head   {last}:{leaf}", file=stream)
-    print(f"check  {_check(options.output)}", file=stream)
+    for line in _told(report):
+        print(visible(line), file=stream)
 
 
-def _check(path: str) -> str:
-    """The command that checks it, to be copied: the verifier is one file, and needs no Colibri."""
-    import colibri_verify  # noqa: PLC0415 - 15 ms, only to know where the file is
-
-    bundle = "FILE" if path == "-" else shlex.quote(os.path.abspath(path))
-    return f"{shlex.join([sys.executable, colibri_verify.__file__])} {bundle}"
+def _told(report: dict[str, Any]) -> Iterator[str]:
+    """In words, with the command that checks it, to be copied."""
+    records = terminal.count(report["records"], "record")
+    yield f"wrote {report['file']}: {records}, {terminal.count(report['bytes'], 'byte')}"
+    for one in report["roots"][:ROOTS]:
+        yield f"root   {one['root']}  {one['session']}"
+    if more := len(report["roots"][ROOTS:]):
+        yield f"       and {more:,} more; --json names them"
+    head = "{seq}:{leaf}".format(**report["head"])
+    yield f"head   {head}"
+    path = "FILE" if report["file"] == "-" else os.path.abspath(report["file"])
+    outside = ["--head", head]
+    if report["roots"] and (report["session"] or report["task"]):
+        outside = ["--root", report["roots"][0]["root"]]
+    yield f"check  {program.verifier(path, *outside)}"

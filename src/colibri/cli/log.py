@@ -65,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--reverse", action="store_true", help="newest first")
     order.add_argument("-f", "--follow", action="store_true", help="wait for more; Ctrl-C ends it")
+    terminal.alone_option(parser, "SEQ")
     parser.add_argument("--payload", action="store_true", help="show payloads, too")
     terminal.json_option(parser, "print one JSON object a line")
     project.option(parser)
@@ -82,6 +83,8 @@ def _seq(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Show the records; the exit code."""
+    if options.seq is not None:
+        terminal.refuse_beside(options)
     with project.opened(options) as (config, reader):
         if options.seq is not None:
             _show_one(reader, options)
@@ -158,7 +161,7 @@ class _Printer:
             return
         time = self._days.stamp(record.at)
         start = f"{record.seq:>{self._digits}}  {time}  {record.kind:<12}  "
-        hang = terminal.hang(len(start))
+        hang = terminal.hang(len(start), self._digits + 2)
         about = " · ".join(words.names(record))
         seq, rest = start[: self._digits], start[self._digits :]
         terminal.line(
@@ -228,7 +231,7 @@ def _show_fields(found: Found) -> None:
     field("kind", (record.kind, "bold"))
     field("at", record.at)
     for name in ("session", "task", "agent"):
-        field(name, getattr(record, name) or "–")
+        field(name, getattr(record, name) or "-")
     field("call", record.call, whole=True)
     for name, other in (("enter", found.enter), ("exit", found.exit)):
         if other is None:
@@ -237,7 +240,7 @@ def _show_fields(found: Found) -> None:
             field(name, f"#{other.seq}  ", *words.summary(other))
     field("leaf", record.leaf.hex(), whole=True)
     field("prev", record.prev.hex(), whole=True)
-    field("nonce", record.nonce.hex() if record.nonce else "–", whole=True)
+    field("nonce", record.nonce.hex() if record.nonce else "-", whole=True)
     for one in found.breaks:
         field("check", (f"{one.what}: {one.detail}", "bad"))
     if not found.breaks:

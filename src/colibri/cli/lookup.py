@@ -77,9 +77,12 @@ def _near_sessions(db: Connection, id: str) -> list[str]:
 
 
 def _near_tasks(db: Connection, id: str) -> list[str]:
-    """The one with the same number in another spelling, else those that look alike."""
+    """The one with the same number in another spelling, else those that look alike.
+
+    All numbers look alike: one beyond the last is near to none.
+    """
     _, total = tasks.find(db, Filter(), search=None, limit=0, offset=0)
-    number = re.fullmatch(r"[Tt]?-?0*([1-9][0-9]{0,14})", id)
-    if number and int(number[1]) <= total:
-        return [tasks.task_id(int(number[1]))]
+    if number := re.fullmatch(r"[Tt]?-?0*([1-9][0-9]*)", id):
+        is_there = len(number[1]) <= len(str(total)) and int(number[1]) <= total
+        return [tasks.task_id(int(number[1]))] if is_there else []
     return nearest(id, [tasks.task_id(one) for one in range(max(1, total - AMONG), total + 1)])

@@ -19,6 +19,17 @@ def typed(text: str) -> str:
     return _COMMAND.sub(lambda _: f"{name()} ", text)
 
 
+def verifier(*arguments: str) -> str:
+    """The command of the independent verifier, which is one file and needs no Colibri.
+
+    Any Python runs it: one that belongs to Colibri's own environment is not named.
+    """
+    import colibri_verify  # noqa: PLC0415 - 15 ms, only to know where the file is
+
+    python = "python3" if sys.prefix != sys.base_prefix else sys.executable
+    return shlex.join([python, colibri_verify.__file__, *arguments])
+
+
 def name() -> str:
     """What was typed, as far as that can be told."""
     started = sys.argv[0]

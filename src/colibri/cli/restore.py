@@ -27,7 +27,8 @@ DESCRIPTION = """\
 Put a copy that colibri backup wrote in the place of the project's database. No server may be
 running. The copy is checked first and compared with what is there: if it is older, of another log,
 or went another way, that is told, with what would no longer be in the log, and it needs --force or
-a yes on the terminal. The database that was there is kept beside it, under another name.
+a yes on the terminal. The database that was there is kept beside it, under another name. If it is
+sound and holds the same records, nothing is done.
 """
 
 EPILOG = """\
@@ -35,8 +36,15 @@ examples:
   colibri restore ~/backups/colibri-20260101T120000Z.db
 
 If it is interrupted, the old database or the new one is in place, never a mixture.
-Exit codes: 0 restored, 1 the copy is not sound, or something would be lost and --force is missing,
-73 configuration, 75 resource, such as a server that is running, 130 interrupted.
+
+--json prints restored (false: nothing was changed), relation (none, identical, newer, older,
+diverged, another log, unknown), lost (how many records), reason and older_schema; but for none and
+unknown also common, gained, kinds, since and until; and if it is restored database, head {seq,
+leaf} and kept (what was there, as it is called now).
+
+Exit codes: 0 restored, or nothing to do, 1 the copy is not sound, or something would be lost and
+--force is missing, 73 configuration, 75 resource, such as a server that is running, 130
+interrupted.
 """
 
 RELATIONS = {
@@ -54,7 +62,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("file", metavar="FILE", help="a copy that colibri backup wrote")
     parser.add_argument(
-        "--force", action="store_true", help="even if records would no longer be in the log"
+        "--force",
+        action="store_true",
+        help="even if records would no longer be in the log, or it is the same",
     )
     terminal.json_option(parser, "say what was done as JSON")
     project.option(parser)
@@ -78,6 +88,9 @@ def run(options: argparse.Namespace) -> int:
                 )
                 return 1
             found = _compare(path, new)  # 5
+            if found["relation"] == "identical" and not options.force and not check(path, head):
+                _tell_same(path, found, options)
+                return 0
             if found["lost"] != 0 and not _agreed(found, options):  # 6
                 if options.json:
                     terminal.emit({"restored": False, **found})
@@ -161,6 +174,13 @@ def _aside(path: str) -> str:
         number += 1
         name = f"{name.rpartition('Z')[0]}Z-{number}"
     return name
+
+
+def _tell_same(path: str, found: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.json:
+        terminal.emit({"restored": False, **found})
+    else:
+        terminal.line(f"nothing to do: {_relation(found)}, and {path} is sound", hang=2)
 
 
 def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:

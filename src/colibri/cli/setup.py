@@ -43,6 +43,10 @@ examples:
   colibri setup codex --print          only the piece of text, to paste it yourself
 
 A second --write changes nothing. `colibri doctor` then says whether the client can start it.
+
+--json prints client, scope (project, user or file), file, action (create, change, none, print),
+written, backup (the file as it was, or null), entry, snippet (the text for it) and diff.
+
 Exit codes: 0 shown, written or nothing to do, 1 the file is broken or not to be changed,
 73 configuration, 75 it cannot be read or written.
 """
@@ -99,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _tell(change, written, backup)
         if change.action != "print" and not options.user:
-            _remind(load(options.project))
+            _remind(load(options.project), written=written)
     return 0
 
 
@@ -202,7 +206,7 @@ def _tell(change: Change, written: bool, backup: str | None) -> None:
         terminal.note("hint: nothing is written yet; add --write to make this change")
 
 
-def _remind(config: Config) -> None:
+def _remind(config: Config, *, written: bool) -> None:
     """What people forget: to be in their own project, and that git need not know the ledger."""
     clone = launch.clone()
     if clone and os.path.samefile(config.project, clone):
@@ -210,7 +214,7 @@ def _remind(config: Config) -> None:
             "hint: this is the clone of Colibri itself: run it in your own project, or name that"
             " with --project DIR"
         )
-    elif line := _unignored(config):
+    elif written and (line := _unignored(config)):
         file = shlex.quote(os.path.join(config.project, ".gitignore"))
         terminal.note(
             "hint: git would take the ledger into your history; to keep it out:"

@@ -60,12 +60,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assignee", metavar="NAME", help="only of an assignee")
     parser.add_argument("--search", metavar="WORDS", help="only with all of these words")
     terminal.limit_option(parser, "only the newest N of each state", 20)
+    terminal.alone_option(parser, "TASK")
     terminal.json_option(parser)
     project.option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show the tasks; the exit code."""
+    if options.task is not None:
+        terminal.refuse_beside(options)
     with project.opened(options) as (_, reader):
         if options.task is None:
             _show_board(reader, options)
@@ -182,8 +185,8 @@ def _show_fields(task: Task, dependencies: list[Task], needs: dict[str, list[str
     field(task.task_id, (task.title, "bold"))
     field("status", (task.status, task.status), (f"  attempt {task.attempt}", "dim"))
     field("priority", (task.priority, PRIORITIES.get(task.priority, "")))
-    field("project", task.project or "–")
-    field("assignee", task.assignee or "–")
+    field("project", task.project or "-")
+    field("assignee", task.assignee or "-")
     field("created", times.shown(task.created_at))
     field("updated", times.shown(task.updated_at), (f"  version {task.version}", "dim"))
     for number, one in enumerate(dependencies):

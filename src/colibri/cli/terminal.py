@@ -3,7 +3,7 @@
 RULES OF OUTPUT
     stdout      what was asked for; stderr: errors, hints, progress
     --json      one JSON value (commands that follow print one a line), ASCII only
-    terminal    tables and colours by rich; NO_COLOR and the width of the window are honoured
+    terminal    tables and colours by rich, with NO_COLOR plain; the width of the window is honoured
     pipe        no colour, nothing cut off or wrapped, columns two blanks apart
     stored text goes through safe() before it is printed, whoever wrote it; lines of its own stand
                 under an indent, so that none can pass for one of ours
@@ -11,11 +11,12 @@ RULES OF OUTPUT
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from colibri.cli import program
 from colibri.core.visible import visible as safe
@@ -68,8 +69,22 @@ def limit_option(parser: argparse.ArgumentParser, what: str, default: int) -> No
 
 def _count(text: str) -> int:
     if not re.fullmatch("[0-9]{1,15}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more (0: all)")
     return int(text)
+
+
+def alone_option(parser: argparse.ArgumentParser, name: str) -> None:
+    """That an argument leaves no use for the options up to here; refuse_beside() sees to it."""
+    narrowing = [one for one in parser._actions if one.option_strings]
+    parser.set_defaults(alone=(name, narrowing), misused=parser.error)
+
+
+def refuse_beside(options: argparse.Namespace) -> None:
+    """Of one thing there is nothing to choose: an option that would is a mistake, not ignored."""
+    name, narrowing = options.alone
+    for one in narrowing:
+        if getattr(options, one.dest, one.default) != one.default:
+            options.misused(f"{one.option_strings[-1]} and {name} do not go together")
 
 
 def is_terminal() -> bool:
@@ -82,7 +97,9 @@ def console(*, errors: bool = False) -> "Console":
     """Rich, told to take text as it is: no markup, no emoji codes, no guessed highlights."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that a pipe or --json need not wait
 
-    return Console(stderr=errors, markup=False, emoji=False, highlight=False)
+    # Rich itself takes NO_COLOR for colours alone, and goes on to send bold and dim.
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(stderr=errors, color_system=colours, markup=False, emoji=False, highlight=False)
 
 
 def emit(value: Any) -> None:
@@ -169,9 +186,9 @@ def field(label: str, *spans: Span, whole: bool = False) -> None:
     line((f"{label:<{LABEL}}", "dim"), *spans, hang=LABEL, whole=whole)
 
 
-def hang(wide: int) -> int:
-    """Where lines go on: under a column, but in a narrow window near its edge."""
-    return 2 if is_terminal() and console().width < NARROW else wide
+def hang(wide: int, narrow: int = 2) -> int:
+    """Where lines go on: under a column; in a narrow window under one nearer to its edge."""
+    return narrow if is_terminal() and console().width < NARROW else wide
 
 
 def heading(text: str) -> None:

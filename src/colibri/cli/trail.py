@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from apsw import Connection
 
-from colibri.cli import follow, lookup, project, steps, terminal, times, words
+from colibri.cli import follow, lookup, program, project, steps, terminal, times, words
 from colibri.core.errors import Refused
 from colibri.core.ledger import TYPES
 from colibri.store import sessions, timeline
@@ -19,9 +19,10 @@ DESCRIPTION = """\
 Show what happened, in the order of the ledger: thoughts in full, moves of tasks, seals, and the
 calls that wrote nothing, refused ones with their code.
 
-Of a session: what names it, and the moves of its tasks while it is open. Of a task: everything that
-names it, in any session. Without an argument: the newest open session, else the newest. An id that
-both a session and a task have is the session's.
+Of a session: what names it, and the moves of its tasks while it is open; its tasks are those that
+its opening or a thought in it names. What else was recorded meanwhile is counted at the end, and
+shown by --all. Of a task: everything that names it, in any session. Without an argument: the newest
+open session, else the newest. An id that both a session and a task have is the session's.
 """
 
 EPILOG = """\
@@ -88,13 +89,17 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     if not options.json:
         _title(session, task)
     printer = steps.Printer(hidden=(session.session_id if session else None, task_id))
-    unknown = 0
+    time = _time_of(session, last)
+    unknown, others = 0, len(time)
     for step in _steps(found, last):
         _print(step, printer, options)
+        others -= sum(seq in time for seq in _seqs(step))
         unknown += sum(one.kind == "thought" and one.payload is None for one in step.records)
     if options.type and unknown:
         what = terminal.count(unknown, "thought")
         terminal.note(f"{what} left out: erased or unreadable, so that no type is known")
+    if others > 0 and not (options.limit or options.type or options.json or options.follow):
+        _note_others(others, options)
     if options.follow:
         for seq in follow.heads(db, path, after=last, until=_end_of(db, session)):
             for step in found.advance(seq):
@@ -153,6 +158,26 @@ def _title(session: Session | None, task: Task | None) -> None:
 def _steps(found: Timeline, last: int) -> Iterator[Step]:
     yield from found.advance(last)
     yield from found.open_calls()
+
+
+def _time_of(session: Session | None, last: int) -> range:
+    """The seqs from its opening to its seal and the exit after that; if it is open, to the last."""
+    if session is None:
+        return range(0)
+    return range(session.open_seq, (last if session.seal_seq is None else session.seal_seq + 1) + 1)
+
+
+def _seqs(step: Step) -> Iterator[int]:
+    """Of its records, each once: a call that another one interrupts is several steps."""
+    ends = (step.enter, step.exit) if step.exit or not step.records else ()
+    return (one.seq for one in (*step.records, *ends) if one is not None)
+
+
+def _note_others(count: int, options: argparse.Namespace) -> None:
+    """Work that named neither the session nor its tasks is not in its trail: say that there is."""
+    what = f"… {terminal.count(count, 'other record')} meanwhile, of other work"
+    shown = program.typed(f"colibri trail --all{project.again(options)}")
+    terminal.line((f"{what}: {shown}", "dim"), hang=2)
 
 
 def _print(step: Step, printer: steps.Printer, options: argparse.Namespace) -> None:

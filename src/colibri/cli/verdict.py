@@ -138,12 +138,12 @@ def show(verdict: dict[str, Any]) -> None:
 def show_rows(text: str) -> None:
     """The verdict of the independent verifier, a fact a line, as it wrote it."""
     for row in text.rstrip("\n").split("\n"):
-        terminal.line(row, hang=terminal.hang(TITLE), whole=row.startswith(("log ", "head ")))
+        terminal.line(row, hang=TITLE, whole=row.startswith(("log ", "head ")))
 
 
 def _say(title: str, text: str, style: str = "", *, whole: bool = False) -> None:
     front = title.ljust(TITLE)
-    terminal.line((f"{front}{text}", style), hang=terminal.hang(TITLE), whole=whole)
+    terminal.line((f"{front}{text}", style), hang=TITLE, whole=whole)
 
 
 def _show_findings(findings: list[dict[str, Any]], count: int) -> None:
@@ -171,11 +171,21 @@ def _head(head: dict[str, Any] | None) -> str:
 
 
 def _state(verdict: dict[str, Any], line: str) -> str:
+    """What it is, and for people how far that goes."""
     state: str = verdict["lines"][line]
-    counts = verdict["sessions"]
-    if line != "sealed" or counts is None:
+    head, counts = verdict["head"], verdict["sessions"]
+    if head and (line, state) == ("complete", "yes") and _is_unseen(verdict):
+        return f"yes, up to record {head['seq']}; a cut-off tail would not show"
+    if line != "sealed" or counts is None or state == "none":
         return state
-    return f"{state}, sessions sealed: {counts['sealed']:,}, open: {counts['open']:,}"
+    every = terminal.count(counts["sealed"] + counts["open"], "session")
+    shown = f"{counts['sealed']:,} of {every}"
+    return shown if state == "open" else f"{state}, {shown}"
+
+
+def _is_unseen(verdict: dict[str, Any]) -> bool:
+    """Whether a tail may be missing: no head from outside says that there is none."""
+    return note("outside-head") in verdict["not_checked"]
 
 
 def _call(call: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ which the independent verifier colibri_verify judges, or a copy that colibri bac
 
 A log that was cut off at its end, or written anew as a whole, shows only to who brings along a head
 (from any receipt, or from colibri backup) or a root (from merkle_finalize) that was kept elsewhere.
+A bundle takes only a head that is in it: one of a session ends at its seal.
 """
 
 EPILOG = """\
@@ -74,15 +75,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _root(text: str) -> bytes:
-    if not re.fullmatch("[0-9a-f]{64}", text):
-        raise argparse.ArgumentTypeError("a root is 64 lower-case hex digits")
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise argparse.ArgumentTypeError("a root is 64 hex digits")
     return bytes.fromhex(text)
 
 
 def _head(text: str) -> Head:
-    found = re.fullmatch("([1-9][0-9]{0,15}):([0-9a-f]{64})", text)
+    found = re.fullmatch("([1-9][0-9]{0,15}):([0-9a-fA-F]{64})", text)
     if not found:
-        raise argparse.ArgumentTypeError("a head is SEQ:HEX, a number and 64 lower-case hex digits")
+        raise argparse.ArgumentTypeError("a head is SEQ:HEX, a number and 64 hex digits")
     return Head(int(found[1]), bytes.fromhex(found[2]))
 
 

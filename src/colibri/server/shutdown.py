@@ -69,7 +69,7 @@ def shut_down(ctx: "ColibriServerContext") -> int:
     deadline = time.monotonic() + DRAIN_SECONDS
     ctx.log("info", f"[colibri] shutdown 1/6 announce: {ctx.stop_reason}")
     ctx.log("info", "[colibri] shutdown 2/6 quiesce: no new calls")
-    ctx.log("info", f"[colibri] shutdown 3/6 drain: {len(ctx.load)} calls open")
+    ctx.log("info", f"[colibri] shutdown 3/6 drain: calls open: {len(ctx.load)}")
     ctx.wire.close_subscriptions()
     while len(ctx.load) or ctx.transport.unsent:
         _turn(ctx, _left(ctx, deadline))

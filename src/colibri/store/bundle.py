@@ -95,6 +95,16 @@ def of_thoughts(db: Connection, ids: Sequence[str]) -> Contents:
     return Contents({"session": session.session_id}, sorted(wanted), wanted, proven)
 
 
+def roots(db: Connection, contents: Contents) -> dict[str, bytes]:
+    """The sessions whose seals are in it and disclosed, and their roots, oldest first."""
+    sealed = ((one.session_id, one.root, one.seal_seq) for one in sessions.every(db))
+    return {
+        id: root
+        for id, root, seq in sealed
+        if root is not None and (contents.payloads is None or seq in contents.payloads)
+    }
+
+
 def write(db: Connection, contents: Contents) -> Iterator[bytes]:
     """The bundle's text, piece by piece; to be taken within one read transaction."""
     yield b'{"format":"%b","log":"%b",' % (FORMAT.encode(), ledger.log_id(db).encode())

@@ -109,8 +109,24 @@ def _named(db: Connection, seq: int) -> _Record:
         raise Refused("ERR_NOT_FOUND", f"there is no record {seq}", hint=hint)
     if kind not in ERASABLE:
         why = _NEEDED[kind]
-        raise Refused("ERR_NOT_ERASABLE", f"record {seq} is a {kind}, which stays: {why}")
+        message = f"record {seq} is a {kind}, which stays: {why}"
+        raise Refused("ERR_NOT_ERASABLE", message, hint=_instead(db, seq))
     return _read(db, seq)
+
+
+def _instead(db: Connection, seq: int) -> str:
+    """Where the texts are of the task that a record is about: by the same call, else all."""
+    rows: list[Any] = db.execute(
+        "SELECT t.seq, t.call = l.call FROM ledger AS l JOIN ledger AS t ON t.task = l.task"
+        " JOIN payloads AS p ON p.seq = t.seq"
+        " WHERE l.seq = ? AND l.kind = 'task' AND t.kind = 'task.text' ORDER BY t.seq",
+        (seq,),
+    ).fetchall()
+    texts = [str(text) for text, is_same in rows if is_same] or [str(text) for text, _ in rows]
+    if not texts:
+        return "colibri log --kind task.text --kind thought --kind session.open lists what can go"
+    held = f"title and description are in {', '.join(texts)}"
+    return f"{held}: colibri erase {' '.join(texts)} --reason TEXT"
 
 
 def _read(db: Connection, seq: int) -> _Record:
