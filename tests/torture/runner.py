@@ -160,6 +160,6 @@ def _in_words(count: int, unit: str, figures: dict[str, object]) -> str:
 
 
 def _keep(results: dict[str, Result]) -> None:
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    FIGURES.write_text(json.dumps(kept | results, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(render(PAGE.read_text(), TRIALS, kept | results))
+    kept = (json.loads(FIGURES.read_text()) if FIGURES.exists() else {}) | results
+    FIGURES.write_text(json.dumps({name: kept[name] for name in sorted(kept)}, indent=1) + "\n")
+    PAGE.write_text(render(PAGE.read_text(), TRIALS, kept))
