@@ -1,7 +1,6 @@
 """One project that agents have worked in, and two ways to look at it: a pipe and a terminal."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("workshop"))
-
-
-@pytest.fixture(autouse=True)
-def _within_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hints name the program as it was started; a test runner's workers start by `python -c`."""
-    monkeypatch.setattr(sys, "argv", ["pytest"])
 
 
 @pytest.fixture

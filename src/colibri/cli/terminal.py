@@ -11,12 +11,11 @@ RULES OF OUTPUT
 
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from colibri.cli import program
 from colibri.core.visible import visible as safe
@@ -97,9 +96,9 @@ def console(*, errors: bool = False) -> "Console":
     """Rich, told to take text as it is: no markup, no emoji codes, no guessed highlights."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that a pipe or --json need not wait
 
-    # Rich itself takes NO_COLOR for colours alone, and goes on to send bold and dim.
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(stderr=errors, color_system=colours, markup=False, emoji=False, highlight=False)
+    made = partial(Console, stderr=errors, markup=False, emoji=False, highlight=False)
+    # Rich takes NO_COLOR for colours alone, and would go on to send bold and dim.
+    return made(color_system=None) if made().no_color else made()
 
 
 def emit(value: Any) -> None:
