@@ -1,19 +1,15 @@
 """`colibri export`: records and proofs in one file that anyone can check without Colibri."""
 
 import argparse
-import json
 import os
 import re
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import files, lookup, program, project, terminal
+from colibri.cli import files, lookup, program, project, terminal, written
 from colibri.core.errors import Refused
-from colibri.core.visible import visible
-from colibri.store import bundle, ledger
+from colibri.store import bundle
 from colibri.store.bundle import Contents
 
 HELP = "write evidence into a file that anyone can verify"
@@ -50,9 +46,6 @@ Exit codes: 0 written, 1 no such session, task or thought, or FILE exists alread
 """
 
 
-ROOTS = 5  # that a person is shown
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     what = parser.add_mutually_exclusive_group(required=True)
@@ -85,8 +78,9 @@ def run(options: argparse.Namespace) -> int:
         files.refuse_existing(path, force=options.force)
     with project.reading(options) as (_, reader):
         contents = _contents(reader, options)
-        written = files.write(bundle.write(reader, contents), path)
-        _report(reader, contents, options, written)
+        size = files.write(bundle.write(reader, contents), path)
+        found = written.facts(reader, contents, path, size)
+        written.say(found, options, [_check(found)])
     return 0
 
 
@@ -116,40 +110,10 @@ def _thoughts(reader: Connection, ids: list[str]) -> Contents:
     return bundle.of_thoughts(reader, ids)
 
 
-def _report(reader: Connection, contents: Contents, options: argparse.Namespace, size: int) -> None:
-    last = contents.headers[-1]
-    leaf = (ledger.leaf_at(reader, last) or b"").hex()
-    roots = bundle.roots(reader, contents)
-    report: dict[str, Any] = {
-        "file": options.output,
-        "bytes": size,
-        "records": len(contents.headers),
-        "session": (contents.scope or {}).get("session"),
-        "task": (contents.scope or {}).get("task"),
-        "roots": [{"session": session, "root": root.hex()} for session, root in roots.items()],
-        "head": {"seq": last, "leaf": leaf},
-    }
-    # With the bundle itself on stdout, words about it go to stderr.
-    stream = sys.stderr if options.output == "-" else sys.stdout
-    if options.json:
-        print(json.dumps(report), file=stream)
-        return
-    for line in _told(report):
-        print(visible(line), file=stream)
-
-
-def _told(report: dict[str, Any]) -> Iterator[str]:
-    """In words, with the command that checks it, to be copied."""
-    records = terminal.count(report["records"], "record")
-    yield f"wrote {report['file']}: {records}, {terminal.count(report['bytes'], 'byte')}"
-    for one in report["roots"][:ROOTS]:
-        yield f"root   {one['root']}  {one['session']}"
-    if more := len(report["roots"][ROOTS:]):
-        yield f"       and {more:,} more; --json names them"
-    head = "{seq}:{leaf}".format(**report["head"])
-    yield f"head   {head}"
-    path = "FILE" if report["file"] == "-" else os.path.abspath(report["file"])
-    outside = ["--head", head]
-    if report["roots"] and (report["session"] or report["task"]):
-        outside = ["--root", report["roots"][0]["root"]]
-    yield f"check  {program.verifier(path, *outside)}"
+def _check(found: dict[str, Any]) -> str:
+    """The command that checks it, to be copied."""
+    path = "FILE" if found["file"] == "-" else os.path.abspath(found["file"])
+    outside = ["--head", written.head(found)]
+    if found["roots"] and (found["session"] or found["task"]):
+        outside = ["--root", found["roots"][0]["root"]]
+    return f"check  {program.verifier(path, *outside)}"

@@ -1,15 +1,11 @@
 """`colibri report`: a session or a task as one page that shows and proves what an agent did."""
 
 import argparse
-import json
-import sys
-from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import files, lookup, project, report_page, terminal
-from colibri.core.visible import visible
-from colibri.store import bundle, ledger, sessions
+from colibri.cli import files, lookup, project, report_page, terminal, written
+from colibri.store import bundle
 from colibri.store.bundle import Contents
 
 HELP = "write what an agent did into a page that proves it"
@@ -31,6 +27,8 @@ examples:
 colibri sessions and colibri tasks list the ids.
 An ID that a session and a task have both is taken as the session's. Give whoever reads the report
 the root of the seal, or a head, by another way: the page has a field to compare it.
+--json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
+head {seq, leaf} (of its last record).
 Exit codes: 0 written, 1 no such session or task, or FILE exists already, 73 configuration,
 75 resource.
 """
@@ -59,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     with project.reading(options) as (_, reader):
         contents = _contents(reader, options.id)
         size = files.write(report_page.write(bundle.write(reader, contents)), path)
-        _say(_facts(reader, contents, path, size), options)
+        written.say(written.facts(reader, contents, path, size), options)
     if options.open:
         _open(path)
     return 0
@@ -68,39 +66,6 @@ def run(options: argparse.Namespace) -> int:
 def _contents(reader: Connection, id: str) -> Contents:
     session, _ = lookup.either(reader, id)
     return bundle.of_task(reader, id) if session is None else bundle.of_session(reader, id)
-
-
-def _facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
-    scope = contents.scope or {}
-    last = contents.headers[-1]
-    return {
-        "file": path,
-        "bytes": size,
-        "records": len(contents.headers),
-        "session": scope.get("session"),
-        "task": scope.get("task"),
-        "head": {"seq": last, "leaf": (ledger.leaf_at(reader, last) or b"").hex()},
-        "root": _root(reader, scope.get("session")),
-    }
-
-
-def _root(reader: Connection, session: str | None) -> str | None:
-    root = sessions.get(reader, session).root if session else None
-    return root.hex() if root else None
-
-
-def _say(facts: dict[str, Any], options: argparse.Namespace) -> None:
-    # With the page itself on stdout, words about it go to stderr.
-    stream = sys.stderr if options.output == "-" else sys.stdout
-    if options.json:
-        print(json.dumps(facts), file=stream)
-        return
-    head = facts["head"]
-    many, size = terminal.count(facts["records"], "record"), terminal.count(facts["bytes"], "byte")
-    print(f"wrote {visible(facts['file'])}: {many}, {size}", file=stream)
-    print(f"head   {head['seq']}:{head['leaf']}", file=stream)
-    if facts["root"]:
-        print(f"root   {facts['root']}", file=stream)
 
 
 def _open(path: str) -> None:

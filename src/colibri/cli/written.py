@@ -1,0 +1,56 @@
+"""What was written, a bundle or a report, and the roots and head to hold it against later."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from apsw import Connection
+
+from colibri.cli import terminal
+from colibri.core.visible import visible
+from colibri.store import bundle, ledger
+from colibri.store.bundle import Contents
+
+ROOTS = 5  # that a person is shown
+
+
+def facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
+    """All of it, as --json prints it."""
+    scope, last = contents.scope or {}, contents.headers[-1]
+    roots = bundle.roots(reader, contents)
+    return {
+        "file": path,
+        "bytes": size,
+        "records": len(contents.headers),
+        "session": scope.get("session"),
+        "task": scope.get("task"),
+        "roots": [{"session": session, "root": root.hex()} for session, root in roots.items()],
+        "head": {"seq": last, "leaf": (ledger.leaf_at(reader, last) or b"").hex()},
+    }
+
+
+def say(found: dict[str, Any], options: argparse.Namespace, more: Iterable[str] = ()) -> None:
+    """Tell of it. With the file itself on stdout, words about it go to stderr."""
+    stream = sys.stderr if found["file"] == "-" else sys.stdout
+    if options.json:
+        print(json.dumps(found), file=stream)
+        return
+    for line in (*_told(found), *more):
+        print(visible(line), file=stream)
+
+
+def head(found: dict[str, Any]) -> str:
+    """As the verifiers take it."""
+    return "{seq}:{leaf}".format(**found["head"])
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    records = terminal.count(found["records"], "record")
+    yield f"wrote {found['file']}: {records}, {terminal.count(found['bytes'], 'byte')}"
+    for one in found["roots"][:ROOTS]:
+        yield f"root   {one['root']}  {one['session']}"
+    if more := len(found["roots"][ROOTS:]):
+        yield f"       and {more:,} more; --json names them"
+    yield f"head   {head(found)}"
