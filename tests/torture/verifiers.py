@@ -239,9 +239,21 @@ def check_bundles(cases: list[Case], judge: Callable[[bytes, JSON | None], JSON]
                 f"two verdicts on a {scope} bundle: {verdict} and {other} on {case.data!r}"
             )
         if verdict["verdict"] == "good" and not case.may_be_good():
-            raise Violation(f"a changed {scope} bundle is good: {case.data!r}")
+            where = difference(case.bundle.content, _parsed(case.data))
+            raise Violation(f"a changed {scope} bundle is good: {where}: {case.data!r}")
         verdicts[verdict["verdict"]] += 1
     return verdicts
+
+
+def difference(old: Any, new: Any, path: str = "$") -> str:
+    """The first place where two JSON values differ, with both."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        pairs = [(f"{path}.{key}", old[key], new[key]) for key in old]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [(f"{path}[{at}]", *pair) for at, pair in enumerate(zip(old, new, strict=True))]
+    else:
+        return f"{path} was {str(old)[:300]} and is {str(new)[:300]}"
+    return next(difference(a, b, where) for where, a, b in pairs if a != b)
 
 
 def _without_words(verdict: JSON) -> JSON:
