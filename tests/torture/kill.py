@@ -19,7 +19,7 @@ from tests.support.evidence import condition, missing, reading
 from tests.torture import ControlFailed, Lab, Trial, Violation
 
 HASTY = (sys.executable, "-m", "tests.support.hasty")
-ROUNDS_PER_LEDGER = 200  # then a new one: a start after a kill checks the whole file
+ROUNDS_PER_LEDGER = 100  # then a new one: a start after a kill checks the whole file
 BURST = 150  # calls in flight when the kill comes
 CONTROL_ROUNDS = 30
 SESSION = "S-kill"

@@ -170,15 +170,22 @@ class Bundle:
 
 
 class Case(NamedTuple):
-    """What is judged; a flawless forgery is good to whoever knows no head."""
+    """What is judged.
+
+    A flawless forgery is good to whoever knows no head, and what it appends after the head that is
+    known is for nobody to tell from honest growth.
+    """
 
     bundle: Bundle
     data: bytes
     is_forged: bool = False
 
     def may_be_good(self) -> bool:
-        is_the_same = _parsed(self.data) == self.bundle.content
-        return is_the_same or (self.is_forged and self.bundle.head is None)
+        honest, content = self.bundle.content, _parsed(self.data)
+        if not self.is_forged:
+            return bool(content == honest)
+        known = honest["headers"]
+        return self.bundle.head is None or bool(content["headers"][: len(known)] == known)
 
 
 def _parsed(data: bytes) -> Any:
