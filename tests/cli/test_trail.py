@@ -15,6 +15,7 @@ import pytest
 from colibri.cli import follow
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.evidence import eventually
+from tests.support.program import INTERRUPTIBLE
 from tests.support.terminal import run_in_terminal
 from tests.support.traillab import Lab, opened, story
 from tests.support.workshop import LONG, WORDS, Printed, Shown, Workshop
@@ -267,7 +268,7 @@ class Watching:
         self.errors = project / f"stderr-{os.urandom(4).hex()}"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "colibri", *arguments, "--follow"],
+                [*INTERRUPTIBLE, *arguments, "--follow"],
                 cwd=project,
                 env=environment(),
                 stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ import pytest
 
 from colibri.store import db as database
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
+from tests.support.program import INTERRUPTIBLE
 from tests.support.terminal import TYPED
 from tests.support.traillab import Lab, drop_triggers, opened, story
 
@@ -302,13 +303,6 @@ def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> 
     assert (process.wait(PATIENCE), errors) == (141, b"")
 
 
-# Whoever started the tests in the background has SIGINT ignored, and so have their children.
-INTERRUPTIBLE = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    "from colibri.__main__ import main; main()"
-)
-
-
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
     """Ctrl-C: a file is given its name when it is complete, and what is not is removed."""
     with opened(tmp_path) as db:
@@ -320,7 +314,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
                 call.append("erasure", payload)
     for _ in range(10):  # on a busy machine it may be through before the signal comes
         process = subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTIBLE, "export", "--all", "-o", "out"],
+            [*INTERRUPTIBLE, "export", "--all", "-o", "out"],
             cwd=tmp_path,
             env=environment(),
             stdout=subprocess.PIPE,

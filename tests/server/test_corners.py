@@ -266,10 +266,9 @@ def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Pat
     """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, nothing runs any more."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
-        ids = [server.post_call("nap_write", ms=200) for _ in range(4)]
-        eventually(
-            lambda: len(calls(server.database, "nap_write")) == len(ids), "the enter records"
-        )
+        server.post_call("nap_write", ms=300)  # meanwhile the others gather for one round
+        ids = [server.post_call("nap_write", ms=1_000) for _ in range(4)]
+        eventually(lambda: len(calls(server.database, "nap_write")) == 5, "the enter records")
         server.database.rename(tmp_path / "moved.db")
         codes = [server.answer(id)["result"]["structuredContent"]["error"]["code"] for id in ids]
         assert codes == ["UNAVAILABLE"] * 4

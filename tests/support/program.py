@@ -2,6 +2,7 @@
 
 import functools
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,14 @@ from colibri import cli
 from tests.support.client import PATIENCE, environment
 from tests.support.terminal import COLIBRI
 from tests.support.traillab import Lab, opened, story
+
+# Whoever started the tests in the background has SIGINT ignored, and so have their children.
+INTERRUPTIBLE = (
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from colibri.__main__ import main; main()",
+)
 
 
 @functools.cache
