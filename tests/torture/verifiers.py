@@ -356,7 +356,7 @@ def run(lab: Lab) -> dict[str, object]:
         "mutated bundles": wanted,
         "of them bad": verdicts["bad"],
         "cannot tell": verdicts["cannot tell"],
-        "flawless, to who knows no head": verdicts["good"],
+        "flawless to what their reader knows": verdicts["good"],
         "accepted": 0,
         "disagreements": 0,
     }
