@@ -19,7 +19,7 @@ from colibri.config import load
 from colibri.store import db as database
 from colibri.store import place
 from tests.support.client import COLIBRI, TESTS, Server
-from tests.support.evidence import create
+from tests.support.evidence import create, flip_in_a_header, overwrite_a_page
 from tests.support.home import Home
 from tests.support.mounts import read_only, small_disk
 from tests.support.terminal import TYPED
@@ -197,19 +197,6 @@ def test_a_database_that_cannot_be_opened_is_a_problem(
     found = examine(home)
     assert found["database"].status == "problem"
     assert why in found["database"].detail
-
-
-def flip_in_a_header(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[data.index(b'"seq":250,') + 7] ^= 1
-    path.write_bytes(data)
-
-
-def overwrite_a_page(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    page = 4096 * (data.index(b'"seq":250,') // 4096)
-    data[page : page + 4096] = b"\xff" * 4096
-    path.write_bytes(data)
 
 
 @pytest.mark.parametrize("damage", [flip_in_a_header, overwrite_a_page])

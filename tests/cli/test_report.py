@@ -6,8 +6,6 @@ import json
 import os
 import re
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +13,18 @@ import pytest
 
 from colibri import cli
 from colibri.cli import report_page
-from tests.support.client import PATIENCE, environment
-from tests.support.traillab import Lab, opened, story
+from tests.support.program import colibri, tell_story
+from tests.support.traillab import Lab, opened
 from tests.verify.conftest import load_verifier
-
-PROGRAM = (sys.executable, "-m", "colibri", "report")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the story in its database; S-1 is sealed, S-2 is open."""
-    with opened(tmp_path) as db:
-        story(Lab(db))
-    return tmp_path
+    return tell_story(tmp_path)
 
 
 def run(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
-    """Run it in the project; exit code, stdout, stderr."""
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=project,
-        env=environment(**env),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return colibri(project, "report", *arguments, **env)
 
 
 def evidence(page: str) -> bytes:

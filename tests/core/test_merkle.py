@@ -8,45 +8,17 @@ from hashlib import sha256
 import pytest
 
 from colibri.core import merkle
+from tests.support.example_tree import (
+    CONSISTENCY_6_TO_8,
+    EMPTY,
+    INCLUSION_5_OF_8,
+    INPUTS,
+    ROOTS,
+)
 
 SIZE = 128
 MUTANTS = 20_000
 
-# The example that certificate transparency logs are tested with.
-INPUTS = [
-    bytes.fromhex(text)
-    for text in (
-        "",
-        "00",
-        "10",
-        "2021",
-        "3031",
-        "40414243",
-        "5051525354555657",
-        "606162636465666768696a6b6c6d6e6f",
-    )
-]
-ROOTS = (
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
-    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
-    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
-    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
-    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
-    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
-)
-INCLUSION_5_OF_8 = (
-    "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
-    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-)
-CONSISTENCY_6_TO_8 = (
-    "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
-    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-)
 EXAMPLE = [merkle.leaf_hash(data) for data in INPUTS]
 LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(SIZE)]
 TREES = [merkle.levels(LEAVES[:size]) for size in range(SIZE + 1)]
@@ -118,7 +90,7 @@ def test_leaves_and_nodes_are_hashed_with_their_tags() -> None:
 def test_the_published_example_has_its_roots() -> None:
     """The roots of the first 0 to 8 leaves of the published example."""
     roots = [merkle.root(EXAMPLE[:size]).hex() for size in range(9)]
-    assert roots == list(ROOTS)
+    assert roots == [EMPTY, *ROOTS]
 
 
 def test_the_published_example_has_its_proofs() -> None:

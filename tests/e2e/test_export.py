@@ -15,12 +15,12 @@ import pytest
 
 from colibri.store import db as database
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
-from tests.support.program import INTERRUPTIBLE
+from tests.support.program import INTERRUPTIBLE, colibri, tell_story
+from tests.support.terminal import COLIBRI as PROGRAM
 from tests.support.terminal import TYPED
-from tests.support.traillab import Lab, drop_triggers, opened, story
+from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
-PROGRAM = (sys.executable, "-m", "colibri", "export")
 # As anyone has it: Colibri's own environment is for Colibri.
 PYTHON = "python3" if sys.prefix != sys.base_prefix else sys.executable
 VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
@@ -28,23 +28,11 @@ VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with the story in its database; S-1 is sealed, S-2 is open."""
-    with opened(tmp_path) as db:
-        story(Lab(db))
-    return tmp_path
+    return tell_story(tmp_path)
 
 
 def export(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
-    """Run it in the project; exit code, stdout, stderr."""
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=project,
-        env=environment(**env),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return colibri(project, "export", *arguments, **env)
 
 
 def bundle(path: Path) -> JSON:
@@ -289,7 +277,7 @@ def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project
 
 def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> None:
     process = subprocess.Popen(
-        [*PROGRAM, "--all", "-o", "-"],
+        [*PROGRAM, "export", "--all", "-o", "-"],
         cwd=project,
         env=environment(),
         stdout=subprocess.PIPE,

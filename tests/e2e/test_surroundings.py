@@ -12,7 +12,15 @@ import apsw
 import pytest
 
 from tests.support.client import COLIBRI, TOOLBOX, Server
-from tests.support.evidence import calls, condition, create, error, holding
+from tests.support.evidence import (
+    calls,
+    condition,
+    create,
+    error,
+    flip_in_a_header,
+    holding,
+    overwrite_a_page,
+)
 from tests.support.mounts import immutable, read_only
 
 CANNOT_OPEN = 75
@@ -118,21 +126,6 @@ def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
         after.pop("colibri.db.lock", None)
         before.pop("colibri.db.lock", None)
         assert after == before
-
-
-def flip_in_a_header(path: Path) -> None:
-    """One bit of a stored record, in the middle of the ledger."""
-    data = bytearray(path.read_bytes())
-    where = data.index(b'"seq":250,')
-    data[where + 7] ^= 1
-    path.write_bytes(data)
-
-
-def overwrite_a_page(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    page = 4096 * (data.index(b'"seq":250,') // 4096)
-    data[page : page + 4096] = b"\xff" * 4096
-    path.write_bytes(data)
 
 
 @pytest.mark.parametrize("damage", [flip_in_a_header, overwrite_a_page])

@@ -169,3 +169,21 @@ def fill(db: Connection, records: int) -> None:
             at="2026-01-01T00:00:00.000000Z",
             call=call,
         )
+
+
+# Damage to the middle of a ledger that `create` has made.
+
+
+def flip_in_a_header(path: Path) -> None:
+    """One bit of a stored record."""
+    data = bytearray(path.read_bytes())
+    data[data.index(b'"seq":250,') + 7] ^= 1
+    path.write_bytes(data)
+
+
+def overwrite_a_page(path: Path) -> None:
+    """The page that holds it."""
+    data = bytearray(path.read_bytes())
+    page = 4096 * (data.index(b'"seq":250,') // 4096)
+    data[page : page + 4096] = b"\xff" * 4096
+    path.write_bytes(data)

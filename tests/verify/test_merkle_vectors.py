@@ -8,34 +8,9 @@ from typing import Any
 import pytest
 
 from colibri.core import merkle
+from tests.support.example_tree import INCLUSION_5_OF_8, INPUTS, ROOTS
 from tests.verify.conftest import Node
 
-# The example tree of the Certificate Transparency reference code.
-INPUTS = (
-    "",
-    "00",
-    "10",
-    "2021",
-    "3031",
-    "40414243",
-    "5051525354555657",
-    "606162636465666768696a6b6c6d6e6f",
-)
-ROOTS = (
-    "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
-    "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
-    "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-    "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
-    "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
-    "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
-    "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
-)
-PATH_5_OF_8 = (
-    "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
-    "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
-    "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
-)
 MOST = 128
 MUTANTS = 2_000  # and 100,000 in scripts/torture verifiers
 
@@ -47,7 +22,7 @@ def leaf(data: bytes) -> bytes:
 
 
 LEAVES = [leaf(number.to_bytes(2, "big")) for number in range(MOST)]
-EXAMPLE = [leaf(bytes.fromhex(text)) for text in INPUTS]
+EXAMPLE = [leaf(data) for data in INPUTS]
 
 
 # RFC 6962, 2.1 and 2.1.1, word for word; nothing here is shared with what is tested.
@@ -89,7 +64,7 @@ def python_root(python: ModuleType, proof: Proof) -> str | None:
 
 
 def test_the_published_roots_come_out(python: ModuleType) -> None:
-    assert [python.sha256(b"\0", bytes.fromhex(text)) for text in INPUTS] == EXAMPLE
+    assert [python.sha256(b"\0", data) for data in INPUTS] == EXAMPLE
     for size, root in enumerate(ROOTS, 1):
         assert python.tree_root(EXAMPLE[:size]).hex() == root
 
@@ -100,7 +75,7 @@ def test_the_published_roots_come_out_of_the_javascript(node: Node) -> None:
 
 
 def test_the_published_proof_holds_in_both(python: ModuleType, node: Node) -> None:
-    proof: Proof = (EXAMPLE[5].hex(), 5, 8, list(PATH_5_OF_8))
+    proof: Proof = (EXAMPLE[5].hex(), 5, 8, list(INCLUSION_5_OF_8))
     assert python_root(python, proof) == ROOTS[7]
     assert node("proofs", [proof]) == [ROOTS[7]]
 
@@ -134,7 +109,7 @@ def test_no_tree_has_a_proof_of_another_length(
 def test_an_index_outside_the_tree_is_refused(
     python: ModuleType, node: Node, index: int, size: int
 ) -> None:
-    proof: Proof = (EXAMPLE[0].hex(), index, size, list(PATH_5_OF_8))
+    proof: Proof = (EXAMPLE[0].hex(), index, size, list(INCLUSION_5_OF_8))
     assert python_root(python, proof) is None
     assert node("proofs", [proof, (proof[0], index, size, [])]) == [None, None]
 
