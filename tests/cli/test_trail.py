@@ -15,7 +15,7 @@ import pytest
 from colibri.cli import follow
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.evidence import eventually
-from tests.support.program import INTERRUPTIBLE
+from tests.support.program import INTERRUPTIBLE, UNMEASURED
 from tests.support.terminal import run_in_terminal
 from tests.support.traillab import Lab, opened, story
 from tests.support.workshop import LONG, WORDS, Printed, Shown, Workshop
@@ -264,13 +264,13 @@ Watch = Callable[..., "Watching"]
 class Watching:
     """A `--follow` that is running."""
 
-    def __init__(self, project: Path, *arguments: str) -> None:
+    def __init__(self, project: Path, *arguments: str, **env: str) -> None:
         self.errors = project / f"stderr-{os.urandom(4).hex()}"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [*INTERRUPTIBLE, *arguments, "--follow"],
                 cwd=project,
-                env=environment(),
+                env=environment(**env),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -294,8 +294,8 @@ class Watching:
 def watch() -> Iterator[Watch]:
     started: list[Watching] = []
 
-    def start(project: Path, *arguments: str) -> Watching:
-        started.append(Watching(project, *arguments))
+    def start(project: Path, *arguments: str, **env: str) -> Watching:
+        started.append(Watching(project, *arguments, **env))
         return started[-1]
 
     yield start
@@ -334,7 +334,8 @@ def test_who_watches_keeps_nobody_from_writing_and_ends_with_ctrl_c(
     """Each look is over before the next: the write-ahead log can be emptied meanwhile."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
-        trail, log = watch(tmp_path, "trail", "S-2"), watch(tmp_path, "log", "--limit", "1")
+        trail = watch(tmp_path, "trail", "S-2", **UNMEASURED)
+        log = watch(tmp_path, "log", "--limit", "1", **UNMEASURED)
         assert trail.line().startswith("S-2  open")
         for _ in range(6):  # three steps with a text each
             trail.line()

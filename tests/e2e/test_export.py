@@ -15,7 +15,7 @@ import pytest
 
 from colibri.store import db as database
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
-from tests.support.program import INTERRUPTIBLE, colibri, tell_story
+from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
 from tests.support.terminal import COLIBRI as PROGRAM
 from tests.support.terminal import TYPED
 from tests.support.traillab import Lab, drop_triggers, opened
@@ -304,7 +304,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
         process = subprocess.Popen(
             [*INTERRUPTIBLE, "export", "--all", "-o", "out"],
             cwd=tmp_path,
-            env=environment(),
+            env=environment(**UNMEASURED),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

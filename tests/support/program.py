@@ -13,13 +13,15 @@ from tests.support.client import PATIENCE, environment
 from tests.support.terminal import COLIBRI
 from tests.support.traillab import Lab, opened, story
 
-# Whoever started the tests in the background has SIGINT ignored, and so have their children.
+# To be interrupted from outside: who started the tests in the background has SIGINT ignored, and
+# so have their children. Not while coverage is measured: its lock would stay held, now and then.
 INTERRUPTIBLE = (
     sys.executable,
     "-c",
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "from colibri.__main__ import main; main()",
 )
+UNMEASURED = {"COVERAGE_PROCESS_START": ""}
 
 
 @functools.cache
