@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -350,6 +351,25 @@ def test_who_watches_keeps_nobody_from_writing_and_ends_with_ctrl_c(
             one.process.send_signal(signal.SIGINT)
         assert [trail.process.wait(PATIENCE), log.process.wait(PATIENCE)] == [130, 130]
         assert trail.said() == ""
+
+
+@pytest.mark.parametrize("command", [("trail", "S-2"), ("log", "--limit", "0")])
+def test_what_comes_is_shown_until_an_interrupt(
+    tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """The same within this process: the first wait brings news, the second ends it."""
+    with opened(tmp_path) as db:
+        lab, waits = story(Lab(db)), count()
+
+        def wait(_: float) -> None:
+            if next(waits):
+                raise KeyboardInterrupt
+            lab.think("S-2", "news")
+
+        monkeypatch.setattr("time.sleep", wait)
+        code, out, err = colibri(tmp_path, *command, "--follow")
+    assert (code, err) == (130, "")
+    assert out.count("news") == 1
 
 
 def test_a_sealed_session_needs_no_following(workshop: Workshop, colibri: Printed) -> None:
