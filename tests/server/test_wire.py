@@ -125,7 +125,7 @@ def test_a_call_is_handed_over_with_its_arguments(
 def test_an_answer_has_the_members_it_was_given(connection: Connection) -> None:
     connection.say(old("tools/call", {"name": "one"}, "c"))
     request = connection.service.calls[0][0]
-    connection.answer(request, b'"isError":false', {"colibri/receipt": 7})
+    connection.answer(request, {"colibri/receipt": 7}, b'"isError":false')
     result = {"isError": False, "_meta": {"colibri/receipt": 7}}
     assert connection.sent == [{"jsonrpc": "2.0", "id": "c", "result": result}]
 
@@ -136,7 +136,7 @@ def test_a_modern_answer_adds_result_type_and_identity_but_no_cache_hint(
     """Design §5: resultType on results; ttlMs and cacheScope not on calls."""
     connection.say(new("tools/call", {"name": "one"}))
     request = connection.service.calls[0][0]
-    connection.answer(request, b'"isError":true', {"colibri/receipt": 7})
+    connection.answer(request, {"colibri/receipt": 7}, b'"isError":true')
     assert connection.sent[0]["result"] == {
         "isError": True,
         "resultType": "complete",

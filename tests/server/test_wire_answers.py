@@ -75,7 +75,7 @@ def test_an_id_that_is_still_in_flight_is_refused(connection: Connection) -> Non
         answer = connection.ask(message)
         assert (answer["id"], answer["error"]["code"]) == (message["id"], -32600)
     assert len(connection.service.calls) == 1
-    connection.answer(connection.service.calls[0][0], b'"n":1', {})
+    connection.answer(connection.service.calls[0][0], {}, b'"n":1')
     assert connection.sent[-1] == {"jsonrpc": "2.0", "id": "c", "result": {"n": 1}}
 
 
@@ -99,7 +99,7 @@ def test_a_waiting_call_that_is_cancelled_is_dropped_and_never_answered(
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.cancel("c")
     request = connection.service.calls[0][0]
-    connection.answer(request, b'"n":1', {})
+    connection.answer(request, {}, b'"n":1')
     connection.fail(request, -32602, "no")
     assert (connection.service.cancelled, connection.sent) == (["c"], [])
 
@@ -109,7 +109,7 @@ def test_a_running_call_that_is_cancelled_finishes_and_answers(connection: Conne
     connection.service.waiting = False
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.cancel("c")
-    connection.answer(connection.service.calls[0][0], b'"n":1', {})
+    connection.answer(connection.service.calls[0][0], {}, b'"n":1')
     assert connection.sent == [{"jsonrpc": "2.0", "id": "c", "result": {"n": 1}}]
 
 
@@ -118,7 +118,7 @@ def test_a_second_answer_for_the_same_request_is_not_sent(connection: Connection
     connection.say(old("tools/call", {"name": "one"}, "c"))
     request = connection.service.calls[0][0]
     connection.fail(request, -32602, "no", {"why": 1})
-    connection.answer(request, b'"n":1', {})
+    connection.answer(request, {}, b'"n":1')
     connection.fail(request, -32602, "no")
     error = {"code": -32602, "message": "no", "data": {"why": 1}}
     assert connection.sent == [{"jsonrpc": "2.0", "id": "c", "error": error}]
@@ -132,8 +132,8 @@ def test_a_late_answer_for_a_dropped_call_leaves_the_next_use_of_its_id_alone(
     connection.cancel("c")
     connection.say(old("tools/call", {"name": "two"}, "c"))
     dropped, current = (call[0] for call in connection.service.calls)
-    connection.answer(dropped, b'"n":1', {})
-    connection.answer(current, b'"n":2', {})
+    connection.answer(dropped, {}, b'"n":1')
+    connection.answer(current, {}, b'"n":2')
     assert [message["result"] for message in connection.sent] == [{"n": 2}]
 
 
@@ -145,7 +145,7 @@ def test_of_many_threads_that_answer_the_same_request_one_does(connection: Conne
 
     def answer_all(_: int) -> None:
         for request in requests:
-            connection.answer(request, b'"n":1', {})
+            connection.answer(request, {}, b'"n":1')
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(answer_all, range(4)))

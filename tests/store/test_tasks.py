@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colibri.core import canonical
 from colibri.core.errors import Refused
 from colibri.store import search as index
 from colibri.store import tasks
+from colibri.store.tasks import Filter
 from tests.store.conftest import Writer
 from tests.support.plans import plans
 from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, in_memory
@@ -170,6 +172,21 @@ def test_pages_far_into_a_list_are_the_slices_of_it_too(store: TaskStore) -> Non
         for offset in (0, 1023, 1024, 1025, len(ids) * 9 // 10, len(ids) - 1, len(ids), 2**53 - 1):
             page = ids[max(0, offset) : max(0, offset) + 3]
             assert store.find(limit=3, offset=max(0, offset), **wanted) == (page, len(ids))
+
+
+def test_sqlite_writes_a_task_as_our_own_encoder_does(store: TaskStore) -> None:
+    """Decision 006: every character, in the order of RFC 8785."""
+    codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for start in range(0, len(codes), 50_000):
+        store.create(project="".join(map(chr, codes[start : start + 50_000])))
+    columns = ("title", "task_id", "project", "assignee", "version")
+    listed, _ = tasks.find(store.db, Filter(), search=None, limit=500, offset=0)
+    expected = [
+        canonical.encode({name: getattr(task, name) for name in columns}) for task in listed
+    ]
+    found, total = tasks.find_json(store.db, columns, Filter(), search=None, limit=500, offset=0)
+    assert [text.encode() for text in found] == expected
+    assert total == len(expected) == 23
 
 
 PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {

@@ -49,9 +49,9 @@ class Connection:
         self.sent: list[JSON] = []
         self.wire = Wire(self.service, self._sent)
 
-    def answer(self, request: Request, members: bytes, meta: JSON) -> None:
+    def answer(self, request: Request, meta: JSON, *members: bytes) -> None:
         """What the service does with an answer: nothing, if there is none."""
-        if line := self.wire.answer(request, members, meta):
+        if line := self.wire.answer(request, meta, *members):
             self._sent(line)
 
     def fail(self, request: Request, code: int, message: str, data: object = None) -> None:

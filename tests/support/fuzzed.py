@@ -54,7 +54,7 @@ class Target:
         try:
             validate = VALIDATORS.get(name)
             members = {} if validate is None else schema.recordable(validate(arguments))
-            self._wire.answer(request, json.dumps({"x": members}).encode()[1:-1], {})
+            self._wire.answer(request, {}, json.dumps({"x": members}).encode()[1:-1])
         except Invalid as refusal:
             self._wire.fail(request, -1, str(refusal), refusal.issues)
 

@@ -58,8 +58,7 @@ class Registered:
         if tool.handler is not None:
             self.validate = schema.validator(tool.input)
             self.plain = schema.recordable
-            handler = tool.handler
-            self.run = lambda work, args: schema.plain(handler(work, args))
+            self.run = tool.handler
 
 
 def object_only(arguments: object) -> object:

@@ -362,6 +362,7 @@ def register_colibri_tool(
     """Add a tool to a server that is not connected yet; its calls go through all five stages."""
     import re
 
+    from colibri.tools import schema
     from colibri.tools import tool as tools  # whoever has a struct has loaded msgspec already
 
     if not re.match(r"[a-z_][a-z0-9_]*\Z", str(name)):
@@ -383,7 +384,7 @@ def register_colibri_tool(
         lane=config.lane,
         capability=_LANE_CAPABILITY[config.lane],
         pattern="A",
-        handler=lambda work, args: handler(args),
+        handler=lambda work, args: schema.plain(handler(args)),
         idempotent=False,
     )
     add_tool(ctx, tool)

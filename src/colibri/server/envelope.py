@@ -8,6 +8,8 @@ The envelope's RFC 8785 bytes are made once. They are the text content, the stru
 what `result_sha256` in the ledger is the hash of: a client can hash the text it was sent.
 """
 
+import json
+
 from colibri.core import canonical
 from colibri.core.errors import Invalid, Refused
 from colibri.server import log
@@ -29,7 +31,7 @@ SHUTTING_DOWN = "SHUTTING_DOWN"
 class Outcome:
     """How a call ended: for the client the body, for the ledger outcome and code."""
 
-    __slots__ = ("body", "code", "error", "is_error", "outcome", "value")
+    __slots__ = ("body", "code", "error", "is_error", "outcome")
 
     def __init__(
         self,
@@ -37,23 +39,28 @@ class Outcome:
         code: str | None,
         body: bytes | None,
         *,
-        value: object = None,
         error: BaseException | None = None,
     ) -> None:
         self.outcome = outcome
         self.code = code
         self.body = body
         self.is_error = outcome != "ok"
-        self.value = value
         self.error = error
 
-    def members(self) -> bytes:
-        """The members of the CallToolResult, as JSON without the braces."""
+    @property
+    def value(self) -> object:
+        """What the handler returned, as plain values; None where it did not."""
+        return None if self.is_error or self.body is None else json.loads(self.body)["data"]
+
+    def members(self) -> tuple[bytes, ...]:
+        """The members of the CallToolResult, as pieces of JSON without the braces."""
         assert self.body is not None  # a cancelled call is never answered
         text = canonical.dump(self.body.decode())
-        flag = b"true" if self.is_error else b"false"
-        return b'"content":[{"type":"text","text":%b}],"structuredContent":%b,"isError":%b' % (
+        flag = b',"isError":true' if self.is_error else b',"isError":false'
+        return (
+            b'"content":[{"type":"text","text":',
             text,
+            b'}],"structuredContent":',
             self.body,
             flag,
         )
@@ -65,7 +72,7 @@ class Outcome:
 
 def success(value: object) -> Outcome:
     """The handler's value; raises ValueError when it cannot be recorded exactly."""
-    return Outcome("ok", None, canonical.encode({"ok": True, "data": value}), value=value)
+    return Outcome("ok", None, canonical.encode({"ok": True, "data": value}))
 
 
 def refused(refusal: Refused, pattern: str) -> Outcome:

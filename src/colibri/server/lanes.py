@@ -15,7 +15,7 @@ from colibri.core.errors import Unavailable
 from colibri.server import store
 from colibri.server.call import Call
 from colibri.server.envelope import UNAVAILABLE
-from colibri.server.faults import Busy
+from colibri.server.faults import Busy, CommitFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,11 @@ class Lane:
 
 
 class WriteLane(Lane):
-    """Every change and every ledger append, in rounds."""
+    """Every change, in rounds, and every ledger append but those that `commit` makes elsewhere."""
+
+    def __init__(self, name: str, ctx: "ColibriServerContext") -> None:
+        super().__init__(name, ctx)
+        self._writing = threading.Lock()  # who holds it may use the recorder
 
     def run(self) -> None:
         """Open the database, then work in rounds until the end."""
@@ -138,7 +142,31 @@ class WriteLane(Lane):
                 for job in jobs:  # they are in no queue any more where _give_up would find them
                     job.finish(Unavailable("the write thread has stopped"))
                 raise
-            self._round(jobs, calls)
+            with self._writing:
+                self._round(jobs, calls)
+
+    def commit(self, record: "Callable[[Recorder, Chain], Entry]") -> "Entry | None":
+        """Have a record committed, on the thread of another lane, which waits for it.
+
+        That thread does it by itself while nobody else writes: to wake this one and be woken by it
+        takes longer than the commit. None where the ledger cannot be written; raises Busy.
+        """
+        recorder = self._recorder()
+        if recorder is not None and self._writing.acquire(blocking=False):
+            try:
+                return self.ctx.pipeline.record_now(recorder, record)
+            except Busy:
+                pass  # another process writes: to wait for its end is up to the write thread
+            except (Unavailable, CommitFailed):
+                return None
+            finally:
+                self._writing.release()
+        job = Job(record)
+        self.put(job)
+        job.wait()
+        if isinstance(job.failure, Busy):
+            raise job.failure
+        return job.entry
 
     def _next_round(self) -> deque[Call]:
         """The calls of the next round, prepared; a no-op on the way is run."""

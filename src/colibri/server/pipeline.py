@@ -6,9 +6,10 @@
     4 dispatch  the handler runs
     5 exit      its changes and the exit record are committed together, then the sink is told
 
-Three ways lead through them, one per lane. `probe` answers first and records after. `read` hands
-its records to the write thread and runs its handler between them. `enter` and `round` work for many
-writing calls at once: one transaction for their enter records, one, synced, for the rest.
+Three ways lead through them, one per lane. `probe` answers first and records after. `read` commits
+a record before its handler runs and one after it, or has the write thread do so. `enter` and
+`round` work for many writing calls at once: one transaction for their enter records, one, synced,
+for the rest.
 
 Where the ledger cannot be written (READONLY, MINIMAL, SAFE_MODE integrity or io, a full disk) calls
 are audited on stderr; a server without a configuration has no trail but its sink.
@@ -22,7 +23,7 @@ from colibri.server import audit, envelope, log
 from colibri.server.audit import ToolEnterEvent, ToolExitEvent
 from colibri.server.call import Call, Cancelled, UnknownTool, Work
 from colibri.server.envelope import Outcome
-from colibri.server.faults import Busy, CommitFailed, Guard, kind_of
+from colibri.server.faults import CommitFailed, Guard, kind_of
 from colibri.server.lanes import Job
 
 TYPE_CHECKING = False
@@ -96,7 +97,7 @@ class Pipeline:
     # The read lane.
 
     def read(self, call: Call, db: "apsw.Connection | None", pause: "Callable[[], None]") -> None:
-        """One reading call; the write thread commits its records."""
+        """One reading call."""
         self.prepare(call)  # 1, 2
         entered = None
         try:
@@ -128,15 +129,18 @@ class Pipeline:
         return outcome
 
     def _hand_over(self, record: "Callable[[Recorder, Chain], Entry]") -> "Entry | None":
-        """Have the write thread commit a record; None where the ledger cannot be written."""
-        if not self._ctx.keeps_ledger:
-            return None
-        job = Job(record)
-        self._ctx.write.put(job)
-        job.wait()
-        if isinstance(job.failure, Busy):
-            raise job.failure
-        return job.entry
+        """Have a record committed; None where the ledger cannot be written."""
+        return self._ctx.write.commit(record) if self._ctx.keeps_ledger else None
+
+    def record_now(
+        self, recorder: "Recorder", record: "Callable[[Recorder, Chain], Entry]"
+    ) -> "Entry":
+        """Commit a record, not synced; raises Busy at once if another process writes."""
+        with recorder.transaction(durable=False, patient=False) as chain:
+            settled = self._settle(recorder, chain)
+            entry = record(recorder, chain)
+        self._forget(settled)
+        return entry
 
     # The write lane.
 
@@ -145,11 +149,9 @@ class Pipeline:
 
         What kept it from being committed is given back; everybody was told then.
         """
-        owed = list(self._owed)
         try:
             with recorder.transaction(durable=False) as chain:
-                for call, outcome in owed:
-                    recorder.exit(chain, call, outcome)
+                settled = self._settle(recorder, chain)
                 for job in jobs:
                     job.entry = job.record(recorder, chain)
                 for call in calls:
@@ -162,10 +164,20 @@ class Pipeline:
         except BaseException:
             _finish(jobs, Unavailable("the write thread has stopped"))
             raise
-        for _ in owed:
-            self._owed.popleft()
+        self._forget(settled)
         _finish(jobs, None)
         return None
+
+    def _settle(self, recorder: "Recorder", chain: "Chain") -> int:
+        """Append the exits that are owed; how many, for `_forget` once they are committed."""
+        owed = list(self._owed)
+        for call, outcome in owed:
+            recorder.exit(chain, call, outcome)
+        return len(owed)
+
+    def _forget(self, settled: int) -> None:
+        for _ in range(settled):
+            self._owed.popleft()
 
     def _not_entered(self, call: Call, problem: Unavailable | CommitFailed) -> None:
         call.entry = None  # it was rolled back
@@ -284,13 +296,15 @@ class Pipeline:
 
     def _finish_all(self, done: "Sequence[tuple[Call, Outcome, Entry | None]]") -> None:
         """The same for many calls, whose answers leave together: a write wakes the client."""
-        lines = bytearray()
+        lines, size = [], 0
         for call, outcome, entry in done:
-            lines += self._answer(call, outcome, entry)
-            if len(lines) >= WRITE_BYTES:
-                self._ctx.send(bytes(lines))
-                lines.clear()
-        self._ctx.send(bytes(lines))
+            line = self._answer(call, outcome, entry)
+            lines.append(line)
+            size += len(line)
+            if size >= WRITE_BYTES:
+                self._ctx.send(b"".join(lines))
+                lines, size = [], 0
+        self._ctx.send(b"".join(lines))
         for call, _, _ in done:
             self._ctx.release(call)
 
@@ -305,7 +319,7 @@ class Pipeline:
             meta["colibri/receipt"] = self.recorder.receipt(entry)
         if call.redacted:
             meta["colibri/redacted"] = call.redacted
-        return self._ctx.wire.answer(call.request, outcome.members(), meta)
+        return self._ctx.wire.answer(call.request, meta, *outcome.members())
 
     def turn_away(self, call: Call, code: str, message: str) -> None:
         """Refuse a call: it is counted, logged and said, and recorded only if it was entered."""

@@ -1,7 +1,8 @@
-"""Enter and exit records: from a call to the ledger, on the write thread.
+"""Enter and exit records: from a call to the ledger.
 
-The Recorder owns the one read-write connection. Each of its transactions makes sure, before it
-commits, that the file is still the one that was opened and holds what this server wrote.
+The Recorder owns the one read-write connection; the write lane says who may use it. Each of its
+transactions makes sure, before it commits, that the file is still the one that was opened and holds
+what this server wrote.
 """
 
 import time
@@ -37,20 +38,21 @@ class Patience:
     """
 
     def __init__(self, hurried: "Callable[[], bool]") -> None:
+        self.spent = False
         self._hurried = hurried
         self._until = 0.0
 
     def __call__(self, tries: int) -> bool:
         if tries == 0:
             self._until = time.monotonic() + db.BUSY_TIMEOUT_MS / 1000
-        if self._hurried() or time.monotonic() >= self._until:
+        if self.spent or self._hurried() or time.monotonic() >= self._until:
             return False
         time.sleep(PAUSE)
         return True
 
 
 class Recorder:
-    """What the write thread knows of the open ledger."""
+    """What is known of the open ledger."""
 
     def __init__(
         self,
@@ -61,7 +63,8 @@ class Recorder:
         health: "Health",
         hurried: "Callable[[], bool]",
     ) -> None:
-        db.set_patience(opened.db, Patience(hurried))
+        self._patience = Patience(hurried)
+        db.set_patience(opened.db, self._patience)
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
@@ -73,8 +76,12 @@ class Recorder:
         self._known: Head | None = head
 
     @contextmanager
-    def transaction(self, *, durable: bool) -> "Iterator[Chain]":
-        """Extend the chain; a durable commit is synced. Raises Unavailable or CommitFailed."""
+    def transaction(self, *, durable: bool, patient: bool = True) -> "Iterator[Chain]":
+        """Extend the chain; a durable commit is synced. Raises Unavailable or CommitFailed.
+
+        Without patience it raises Busy as soon as another process is in the way.
+        """
+        self._patience.spent = not patient
         with self._guard:
             with db.transaction(self.opened.db, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce)

@@ -152,12 +152,14 @@ def _broken_records(connection: "apsw.Connection") -> list[str]:
 
 
 def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
+    from msgspec import Struct
+
     from colibri.core import canonical
     from colibri.store import skills
     from colibri.tools import schema
-    from colibri.tools.catalogue import CATALOGUE  # this loads msgspec
+    from colibri.tools.catalogue import CATALOGUE
 
-    canonical.dump = schema.dump
+    canonical.dump, canonical.sound = schema.dump, (str, Struct)
     for tool in CATALOGUE:
         if tool.name in ctx.tools:
             ctx.tools[tool.name].bind(tool)

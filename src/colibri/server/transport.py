@@ -8,6 +8,7 @@ a signal handler.
 `linked` makes two ends in one process, for tests.
 """
 
+import fcntl
 import os
 import select
 import threading
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 65536
+_PIPE_BYTES = 256 * 1024  # a long list; more would eat into what a user's pipes may have together
 _STDERR = 2
 
 
@@ -70,6 +72,7 @@ class Stream:
         """Make the wake-up pipe and begin to watch the descriptors."""
         if self.out_fd < 0:
             self.out_fd = claim_stdout()
+        _widen(self.out_fd)
         self._wake_read, self.wake_fd = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self.wake_fd, False)
@@ -170,6 +173,14 @@ class Stream:
                 self._can_refuse = False  # not every system and kind of file can
         # POLLOUT promises room for PIPE_BUF bytes; a larger write could block.
         return os.write(self.out_fd, data[: select.PIPE_BUF]) if self._writable.poll(0) else 0
+
+
+def _widen(descriptor: int) -> None:
+    """Have a pipe hold a long answer whole, so that it leaves in one piece; where that can be."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except (AttributeError, OSError):
+        return  # macOS has no such call; a file or a socket is no pipe; this user has too many
 
 
 def claim_stdout() -> int:

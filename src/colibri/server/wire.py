@@ -18,6 +18,7 @@ it is passed over.
 import json
 import threading
 
+from colibri.core import canonical
 from colibri.server.lines import Lines, Malformed, parse
 
 TYPE_CHECKING = False
@@ -120,28 +121,30 @@ class Wire:
             del self._subscriptions[request.id]
             self._result(request, {}, {_SUBSCRIPTION: request.id})
 
-    def answer(self, request: Request, members: bytes, meta: dict[str, object]) -> bytes:
-        """The line that ends a call with a result whose members are JSON, without the braces.
+    def answer(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
+        """The line that ends a call with a result, whose members are JSON without the braces.
 
         Empty if the call has ended already.
         """
-        return self._result_line(request, members, meta) if self._close(request) else b""
+        return self._result_line(request, meta, *members) if self._close(request) else b""
 
     def fail(self, request: Request, code: int, message: str, data: object = None) -> bytes:
         """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
         fault = Fault(code, message, data)
         return _error_line(request.id, fault) if self._close(request) else b""
 
-    def _result_line(self, request: Request, members: bytes, meta: dict[str, object]) -> bytes:
+    def _result_line(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
         tail = b""
         if request.modern:
             tail = b',"resultType":"complete"'
             meta = {**meta, _SERVER_INFO: self._server_info}
         if meta:
-            tail += b',"_meta":' + _dump(meta)
+            tail += b',"_meta":' + canonical.dump(meta)
+        if members == (b"",):
+            tail = tail.removeprefix(b",")
         id = b"%d" % request.id if isinstance(request.id, int) else _dump(request.id)
-        head = b'{"jsonrpc":"2.0","id":' + id + b',"result":{'
-        return head + (members + tail).removeprefix(b",") + b"}}\n"
+        # In one step: an answer may be large.
+        return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":{', *members, tail, b"}}\n"))
 
     def _close(self, request: Request) -> bool:
         """Whether the request was still under way; its id may meanwhile be another one's."""
@@ -280,7 +283,7 @@ class Wire:
         members = b'"tools":' + self._service.tool_list()
         if request.modern:
             members += b"," + _dump(_CACHE_HINTS)[1:-1]
-        self._send(self._result_line(request, members, {}))
+        self._send(self._result_line(request, {}, members))
 
     def _tools_call(self, request: Request) -> None:
         name = request.params.get("name")
@@ -311,7 +314,7 @@ class Wire:
     def _result(
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
-        self._send(self._result_line(request, _dump(result)[1:-1], meta or {}))
+        self._send(self._result_line(request, meta or {}, _dump(result)[1:-1]))
 
 
 _HANDSHAKE_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {

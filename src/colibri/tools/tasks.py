@@ -1,9 +1,9 @@
 """The task tools: plan work, see what is unblocked, move it only along legal edges."""
 
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
-from msgspec import UNSET, Meta, Struct, UnsetType, structs
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 
 from colibri.core.modes import Capability
 from colibri.store import task_changes, tasks
@@ -174,12 +174,17 @@ def update(work: Work, args: Update) -> Whole:
 def find(work: Work, args: List) -> Page:
     """task_list."""
     wanted = Filter(status=args.status, project=args.project, assignee=args.assignee)
-    found, total = tasks.find(
-        work.db, wanted, search=args.search, limit=args.limit, offset=args.offset
+    found, total = tasks.find_json(
+        work.db,
+        Row.__struct_fields__,
+        wanted,
+        search=args.search,
+        limit=args.limit,
+        offset=args.offset,
     )
     after = args.offset + len(found)
     return Page(
-        tasks=[Row(*_row(task)) for task in found],
+        tasks=cast("list[Row]", Raw(f"[{','.join(found)}]")),
         total_count=total,
         next_offset=after if found and after < total else None,
     )
