@@ -19,7 +19,19 @@ from bench.contestants import Contestant, Field
 from bench.machine import machine, versions
 from bench.plots import number_
 from bench.stats import Rows
-from bench.workloads import FULL, QUICK, Plan, calls, growth, memory, rivals, servers, start, verify
+from bench.workloads import (
+    FULL,
+    QUICK,
+    Plan,
+    calls,
+    disks,
+    growth,
+    memory,
+    rivals,
+    servers,
+    start,
+    verify,
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -94,6 +106,13 @@ def _those_that_run(plan: Plan, field: Field) -> Rows:
     return rivals.run(plan, field.present)
 
 
+def _where_syncs_can_be_delayed(plan: Plan, field: Field) -> Rows:
+    if reason := disks.why_not():
+        field.absent |= {one.name: reason for one in field.present}
+        return {}
+    return disks.run(plan, field.present)
+
+
 def _print_verdicts(figures: report.Figures) -> None:
     print()
     for verdict in judge(figures["workloads"]):
@@ -112,6 +131,10 @@ def _print_verdicts(figures: report.Figures) -> None:
 WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Contestant], ...]]] = {
     "start": (_measure(start.run), contestants.STACKS),
     "calls": (_with_one_sync, contestants.STACKS),
+    "disks": (
+        _where_syncs_can_be_delayed,
+        (contestants.colibri, contestants.mcp, contestants.typescript),
+    ),
     "memory": (_measure(memory.run), contestants.STACKS),
     "rivals": (_those_that_run, (contestants.colibri, *contestants.RIVALS)),
     "growth": (_measure(growth.run), (contestants.colibri,)),

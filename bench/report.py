@@ -10,7 +10,7 @@ from bench.bars import Verdict, judge
 from bench.contestants import COLIBRI, PASS
 from bench.plots import number_
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, growth, memory, rivals, servers, start, verify
+from bench.workloads import calls, disks, growth, memory, rivals, servers, start, verify
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "bench"  # what a full run is kept in
@@ -33,6 +33,12 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
         " stacks sync both commits; *one sync* are the same stacks syncing only the second, as"
         " Colibri does. Colibri's call also validates against 14 tools' rules, indexes the task for"
         " search and writes four records instead of two.",
+        COLIBRI,
+    ),
+    "disks": (
+        "Durable calls on slower disks",
+        "The same calls where every sync takes 1 ms or 5 ms longer, as on most disks; strace delays"
+        " it, for all of them alike.",
         COLIBRI,
     ),
     "memory": (
@@ -81,6 +87,20 @@ BARS: tuple[tuple[str, str, str, str, str], ...] = (
         calls.RATE,
         "in-flight",
         "Durable calls, 64 in flight",
+        "calls per second, more is better",
+    ),
+    (
+        "disks",
+        disks.p50(1),
+        "sequential-slow-disk",
+        "One durable call after another, each sync 1 ms later, p50",
+        "ms, less is better",
+    ),
+    (
+        "disks",
+        disks.rate(1),
+        "in-flight-slow-disk",
+        "Durable calls, 64 in flight, each sync 1 ms later",
         "calls per second, more is better",
     ),
     ("memory", memory.STARTED, "memory", "Memory after the start", "MB, less is better"),

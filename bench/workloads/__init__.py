@@ -27,6 +27,8 @@ class Plan:
     rounds: int
     sequential_calls: int
     inflight_calls: int
+    disk_calls: int
+    disk_calls_in_flight: int
     memory_calls: int
     rival_tasks: int
     rival_calls: int
@@ -42,6 +44,8 @@ FULL = Plan(
     rounds=11,
     sequential_calls=300,
     inflight_calls=640,
+    disk_calls=20,
+    disk_calls_in_flight=128,
     memory_calls=10_000,
     rival_tasks=100,
     rival_calls=20,
@@ -56,6 +60,8 @@ QUICK = Plan(
     rounds=3,
     sequential_calls=60,
     inflight_calls=256,
+    disk_calls=5,
+    disk_calls_in_flight=64,
     memory_calls=500,
     rival_tasks=20,
     rival_calls=5,
