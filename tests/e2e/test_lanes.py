@@ -5,10 +5,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
-from tests.support.client import Server
-from tests.support.evidence import calls, create, eventually, has_entered, holding, verified
+from tests.support.client import COLIBRI, Server
+from tests.support.evidence import (
+    calls,
+    create,
+    eventually,
+    has_entered,
+    holding,
+    reading,
+    verified,
+)
 
 SLICE = 10_000
 RECORDS = 10 * SLICE
@@ -143,6 +152,44 @@ def test_calls_of_one_lane_are_run_recorded_and_answered_in_the_order_they_came(
         exits = [pair.exit for pair in notes if pair.exit is not None]
         assert len(exits) == 150
         assert exits == sorted(exits)
+
+
+def test_a_read_is_recorded_after_the_ping_that_was_answered_before_it(tmp_path: Path) -> None:
+    """The ledger tells what happened in its order, and in TEST its ids repeat: README, modes."""
+    ids = []
+    for run in ("one", "two"):
+        project = tmp_path / run
+        project.mkdir()
+        with Server(project, COLIBRI, COLIBRI_MODE="TEST", COLIBRI_SEED="7") as server:
+            for _ in range(50):
+                server.data("server_ping")
+                server.data("task_list")
+        database = project / "data" / "colibri-test.db"
+        order = [pair for tool in ("server_ping", "task_list") for pair in calls(database, tool)]
+        order.sort(key=lambda pair: pair.seq)
+        assert [pair.tool for pair in order] == ["server_ping", "task_list"] * 50
+        with reading(database) as db:
+            ids.append([id for (id,) in db.execute("SELECT call FROM ledger ORDER BY seq")])
+    assert ids[0] == ids[1]
+
+
+def test_after_a_row_that_cannot_be_read_others_are_seen_as_they_are_now(tmp_path: Path) -> None:
+    """What failed on its way through the rows must not keep the lane's view of the past."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("task_create", title="a task")
+        _sql(server, "UPDATE tasks SET title = CAST(x'ff41' AS TEXT)")
+        assert server.call("task_list")["isError"] is True
+        _sql(server, "UPDATE tasks SET title = 'a task'")
+        server.data("task_create", title="another")
+        assert server.data("task_get", task_id="T-0002")["title"] == "another"
+        assert server.data("task_list")["total_count"] == 2
+
+
+def _sql(server: Server, statement: str) -> None:
+    """Behind its back."""
+    db = apsw.Connection(str(server.database))
+    db.execute(statement)
+    db.close()
 
 
 @pytest.mark.alone

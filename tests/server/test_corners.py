@@ -197,6 +197,61 @@ def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(
         assert all(isinstance(job.failure, Unavailable) for job in jobs)
 
 
+def test_a_bug_in_the_record_of_a_read_ends_the_server_and_every_call_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a read that another one lets in between its slices: that must not swallow it."""
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("inner", lambda work, args: {}, lane="read"))
+
+    def pause(work: Work, args: object) -> object:
+        def bug(*_: object) -> Any:
+            monkeypatch.undo()
+            raise ZeroDivisionError("a bug")
+
+        monkeypatch.setattr(server.ctx.pipeline.recorder, "enter", bug)
+        server.post("inner")
+        server.post("inner")
+        eventually(lambda: len(server.ctx.load) == 3, "both of them accepted")
+        work.pause()
+        return {}
+
+    add_tool(server.ctx, tool("outer", pause, lane="read"))
+    with server:
+        server.wait_for_store()
+        server.post("outer")
+        answers = [server.receive()["result"] for _ in range(3)]
+        assert [answer["isError"] for answer in answers] == [False] * 3
+        assert server.ctx.stop_reason == "uncaughtException"
+        assert server.ctx.exit_code == 1
+
+
+def test_a_read_writes_nothing_itself_once_writing_has_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SAFE_MODE may come while it waits for the lock, so it looks with the lock in hand."""
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
+    with server:
+        server.data("look")
+        lock = server.ctx.write._writing
+
+        class Late:
+            """Writing stops in the very moment that the lock is had."""
+
+            release = staticmethod(lock.release)
+
+            @staticmethod
+            def acquire(*, blocking: bool) -> bool:
+                monkeypatch.undo()
+                server.ctx.health.degrade("io", "the disk is gone")
+                return lock.acquire(blocking=blocking)
+
+        monkeypatch.setattr(server.ctx.write, "_writing", Late)
+        assert server.call("look")["isError"] is False
+    assert len(calls(tmp_path / "data" / "colibri.db", "look")) == 1
+
+
 def test_more_probes_than_can_wait_are_counted_and_answered(tmp_path: Path) -> None:
     """At most 256 probe records wait; the rest is dropped, and server_health says so."""
     with Server(tmp_path) as server:

@@ -1,6 +1,7 @@
 """server/transport.py: streams over pipes, and who may write to the wire."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -326,3 +327,23 @@ def test_a_standard_descriptor_that_was_closed_is_no_file_that_is_opened_later(
     kinds = [0 in closed, 2 in closed, 2 in closed]
     assert report.read_text() == repr((True, True, kinds))
     assert done.stdout == (b"" if 1 in closed else b"wire")
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="only Linux can widen a pipe")
+@pytest.mark.parametrize(
+    ("before", "after"), [(65536, 262144), (262144, 262144), (1 << 20, 1 << 20)]
+)
+def test_a_pipe_is_widened_to_hold_a_long_answer_and_never_narrowed(
+    before: int, after: int
+) -> None:
+    """Decision 006."""
+    stream, peer = linked()
+    try:
+        fcntl.fcntl(stream.out_fd, fcntl.F_SETPIPE_SZ, before)
+        stream.start()
+        assert fcntl.fcntl(stream.out_fd, fcntl.F_GETPIPE_SZ) == after
+        stream.send(b"x" * (after - 1) + b"\n")
+        assert stream.unsent == 0
+    finally:
+        stream.close()
+        peer.close()

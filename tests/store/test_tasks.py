@@ -184,9 +184,25 @@ def test_sqlite_writes_a_task_as_our_own_encoder_does(store: TaskStore) -> None:
     expected = [
         canonical.encode({name: getattr(task, name) for name in columns}) for task in listed
     ]
-    found, total = tasks.find_json(store.db, columns, Filter(), search=None, limit=500, offset=0)
-    assert [text.encode() for text in found] == expected
-    assert total == len(expected) == 23
+    assert [text.encode() for text in _json(store, *columns)] == expected
+    assert len(expected) == 23
+
+
+@pytest.mark.parametrize("column", ["attempt", "version"])
+def test_a_number_that_json_cannot_say_is_no_answer(store: TaskStore, column: str) -> None:
+    """Decision 006: a forger may have put it there."""
+    store.create()
+    for number in (2**53 - 1, 2**53, 2**63 - 1):
+        store.db.execute(f"UPDATE tasks SET {column} = ?", (number,))
+        if number < 2**53:
+            assert f'"{column}":{number}' in _json(store, "attempt", "version")[0]
+        else:
+            with pytest.raises(ValueError, match=f"beyond 2\\^53-1.*{number}"):
+                _json(store, "attempt", "version")
+
+
+def _json(store: TaskStore, *columns: str) -> list[str]:
+    return tasks.find_json(store.db, columns, Filter(), search=None, limit=500, offset=0)[0]
 
 
 PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {

@@ -15,6 +15,7 @@ import sys
 import threading
 
 import colibri
+from colibri.core import canonical
 from colibri.core.errors import ResourceError
 from colibri.core.modes import Capability
 from colibri.server import health
@@ -40,8 +41,8 @@ def register_catalogue(ctx: "ColibriServerContext") -> None:
             pattern=entry["pattern"],
         )
         ctx.tools[tool.name] = tool
-    ctx.tools["server_ping"].run = lambda work, args: health.ping(ctx)
-    ctx.tools["server_health"].run = lambda work, args: health.report(ctx)
+    ctx.tools["server_ping"].run = lambda work, args: canonical.encode(health.ping(ctx))
+    ctx.tools["server_health"].run = lambda work, args: canonical.encode(health.report(ctx))
 
 
 def start(ctx: "ColibriServerContext") -> None:

@@ -47,7 +47,7 @@ class Registered:
         self.sliced = False
         self.validate: Callable[[object], object] = object_only
         self.plain: Callable[[object], dict[str, object]] = _nothing
-        self.run: Callable[[Work, Any], object] = _not_loaded
+        self.run: Callable[[Work, Any], bytes] = _not_loaded
 
     def bind(self, tool: "Tool") -> None:
         """Take over what only the loaded declaration has: stage 2 and the handler."""
@@ -58,7 +58,8 @@ class Registered:
         if tool.handler is not None:
             self.validate = schema.validator(tool.input)
             self.plain = schema.recordable
-            self.run = tool.handler
+            handler = tool.handler
+            self.run = lambda work, args: schema.encode(handler(work, args))
 
 
 def object_only(arguments: object) -> object:
@@ -72,7 +73,7 @@ def _nothing(args: object) -> dict[str, object]:
     return {}
 
 
-def _not_loaded(work: "Work", args: object) -> object:
+def _not_loaded(work: "Work", args: object) -> bytes:
     raise RuntimeError("the tool was called before it was loaded")
 
 

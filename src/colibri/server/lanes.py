@@ -15,7 +15,7 @@ from colibri.core.errors import Unavailable
 from colibri.server import store
 from colibri.server.call import Call
 from colibri.server.envelope import UNAVAILABLE
-from colibri.server.faults import Busy, CommitFailed
+from colibri.server.faults import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,17 @@ class Lane:
         for call in self.ctx.load.of(self.name):
             self.ctx.pipeline.abandon(call)
 
+    def turn_away_waiting(self, problem: Busy) -> None:
+        """What waits has waited for the same lock: it need not wait for it once more, in turn."""
+        for job in self.collect(wait=False):
+            self.inbox.put(job)
+        waiting, self.calls = self.calls, deque()
+        for item in waiting:
+            if isinstance(item, Call):
+                self.ctx.pipeline.turn_away(item, UNAVAILABLE, problem.message)
+            else:
+                item()
+
     def collect(self, *, wait: bool) -> list[Job]:
         """Sort what came into `calls`; the jobs are given back. With `wait`, blocks for one."""
         jobs: list[Job] = []
@@ -151,22 +162,32 @@ class WriteLane(Lane):
         That thread does it by itself while nobody else writes: to wake this one and be woken by it
         takes longer than the commit. None where the ledger cannot be written; raises Busy.
         """
-        recorder = self._recorder()
-        if recorder is not None and self._writing.acquire(blocking=False):
+        job = None
+        if self._writing.acquire(blocking=False):
             try:
-                return self.ctx.pipeline.record_now(recorder, record)
-            except Busy:
-                pass  # another process writes: to wait for its end is up to the write thread
-            except (Unavailable, CommitFailed):
-                return None
+                job = self._commit_here(record)
             finally:
                 self._writing.release()
-        job = Job(record)
-        self.put(job)
-        job.wait()
-        if isinstance(job.failure, Busy):
-            raise job.failure
+        if job is None:
+            job = Job(record)
+            self.put(job)
+            job.wait()
+            if isinstance(job.failure, Busy):
+                raise job.failure
         return job.entry
+
+    def _commit_here(self, record: "Callable[[Recorder, Chain], Entry]") -> Job | None:
+        """None if it has to wait: for another process, or for probes that were answered before."""
+        recorder = self._recorder()
+        if recorder is None or self.ctx.pipeline.probe_records:
+            return None
+        job = Job(record)
+        try:
+            problem = self.ctx.pipeline.enter(recorder, [job], [], patient=False)
+        except Exception as fatal:  # it would have ended the write thread, and so the server
+            self.ctx.uncaught(fatal)
+            return job
+        return None if isinstance(problem, Busy) else job
 
     def _next_round(self) -> deque[Call]:
         """The calls of the next round, prepared; a no-op on the way is run."""
@@ -209,17 +230,8 @@ class WriteLane(Lane):
             return False
         problem = self.ctx.pipeline.enter(recorder, jobs, calls)
         if isinstance(problem, Busy):
-            self._turn_away_waiting(problem)
+            self.turn_away_waiting(problem)
         return problem is None
-
-    def _turn_away_waiting(self, problem: Busy) -> None:
-        """What waits has waited for the same lock: it need not wait for it once more, in turn."""
-        waiting, self.calls = self.calls, deque()
-        for item in waiting:
-            if isinstance(item, Call):
-                self.ctx.pipeline.turn_away(item, UNAVAILABLE, problem.message)
-            else:
-                item()
 
     def _recorder(self) -> "Recorder | None":
         return None if self.ctx.health.latched else self.ctx.pipeline.recorder
@@ -260,6 +272,8 @@ class ReadLane(Lane):
         self._running.append(item.name)
         try:
             self.ctx.pipeline.read(item, self._db, self._pause)
+        except Busy as problem:
+            self.turn_away_waiting(problem)
         finally:
             self._running.pop()
 

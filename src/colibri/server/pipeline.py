@@ -23,7 +23,7 @@ from colibri.server import audit, envelope, log
 from colibri.server.audit import ToolEnterEvent, ToolExitEvent
 from colibri.server.call import Call, Cancelled, UnknownTool, Work
 from colibri.server.envelope import Outcome
-from colibri.server.faults import CommitFailed, Guard, kind_of
+from colibri.server.faults import Busy, CommitFailed, Guard, kind_of
 from colibri.server.lanes import Job
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 STAGES = ("lane", "validate", "enter", "dispatch", "exit")
 ROUND_MS = 50
-WRITE_BYTES = 64 * 1024  # a pipe takes no more at once
+WRITE_BYTES = 64 * 1024  # as much as a pipe holds unless somebody widened it
 MAX_PROBE_RECORDS = 256
 UNKNOWN_TOOL = -32602
 
@@ -97,19 +97,21 @@ class Pipeline:
     # The read lane.
 
     def read(self, call: Call, db: "apsw.Connection | None", pause: "Callable[[], None]") -> None:
-        """One reading call."""
+        """One reading call; raises Busy, once it is answered, if another process was in its way."""
         self.prepare(call)  # 1, 2
         entered = None
         try:
-            entered = self._hand_over(lambda recorder, chain: recorder.enter(chain, call))  # 3
+            entered = self._commit(lambda recorder, chain: recorder.enter(chain, call))  # 3
             call.id = call.id or self._ctx.new_call_id()
             outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
-            entry = entered and self._hand_over(  # 5
+            entry = entered and self._commit(  # 5
                 lambda recorder, chain: recorder.exit(chain, call, outcome)
             )
         except Unavailable as problem:
             call.entry = entered
             self.turn_away(call, envelope.UNAVAILABLE, problem.message)
+            if isinstance(problem, Busy):
+                raise
             return
         if entry is None:
             self._audit_on_stderr(call, outcome)
@@ -128,30 +130,24 @@ class Pipeline:
                     outcome = self._run(call, work)
         return outcome
 
-    def _hand_over(self, record: "Callable[[Recorder, Chain], Entry]") -> "Entry | None":
+    def _commit(self, record: "Callable[[Recorder, Chain], Entry]") -> "Entry | None":
         """Have a record committed; None where the ledger cannot be written."""
         return self._ctx.write.commit(record) if self._ctx.keeps_ledger else None
 
-    def record_now(
-        self, recorder: "Recorder", record: "Callable[[Recorder, Chain], Entry]"
-    ) -> "Entry":
-        """Commit a record, not synced; raises Busy at once if another process writes."""
-        with recorder.transaction(durable=False, patient=False) as chain:
-            settled = self._settle(recorder, chain)
-            entry = record(recorder, chain)
-        self._forget(settled)
-        return entry
-
     # The write lane.
 
-    def enter(self, recorder: "Recorder", jobs: list[Job], calls: list[Call]) -> Exception | None:
-        """3 for a round, and what other lanes handed over: one transaction, not synced.
+    def enter(
+        self, recorder: "Recorder", jobs: list[Job], calls: list[Call], *, patient: bool = True
+    ) -> Exception | None:
+        """3 for a round, and what other lanes want recorded: one transaction, not synced.
 
         What kept it from being committed is given back; everybody was told then.
         """
+        owed = list(self._owed)
         try:
-            with recorder.transaction(durable=False) as chain:
-                settled = self._settle(recorder, chain)
+            with recorder.transaction(durable=False, patient=patient) as chain:
+                for call, outcome in owed:
+                    recorder.exit(chain, call, outcome)
                 for job in jobs:
                     job.entry = job.record(recorder, chain)
                 for call in calls:
@@ -164,20 +160,10 @@ class Pipeline:
         except BaseException:
             _finish(jobs, Unavailable("the write thread has stopped"))
             raise
-        self._forget(settled)
+        for _ in owed:
+            self._owed.popleft()
         _finish(jobs, None)
         return None
-
-    def _settle(self, recorder: "Recorder", chain: "Chain") -> int:
-        """Append the exits that are owed; how many, for `_forget` once they are committed."""
-        owed = list(self._owed)
-        for call, outcome in owed:
-            recorder.exit(chain, call, outcome)
-        return len(owed)
-
-    def _forget(self, settled: int) -> None:
-        for _ in range(settled):
-            self._owed.popleft()
 
     def _not_entered(self, call: Call, problem: Unavailable | CommitFailed) -> None:
         call.entry = None  # it was rolled back
@@ -284,7 +270,10 @@ class Pipeline:
             return self._handler_failed(call, problem)
 
     def _handler_failed(self, call: Call, problem: BaseException) -> Outcome:
+        from traceback import clear_frames  # 5 ms that only a failure pays
+
         stack = log.describe(problem)
+        clear_frames(problem.__traceback__)  # a cursor in them would keep its transaction open
         self._ctx.log("error", f"[colibri] {call.name} failed: {stack}")
         details: dict[str, object] = {"stack": stack} if self._ctx.mode == "TEST" else {}
         message = str(problem) or type(problem).__name__
@@ -358,15 +347,16 @@ class Pipeline:
     def _tell_exit(self, call: Call, outcome: Outcome) -> None:
         if not call.sink_entered:
             return
-        event = ToolExitEvent(
-            tool=call.name,
-            correlation_id=call.id,
-            duration_ms=call.duration_ms,
-            result=outcome.value,
-            error=None if outcome.error is None else audit.as_exception(outcome.error),
-        )
         try:
-            self._sink.exit(event)
+            self._sink.exit(
+                ToolExitEvent(
+                    tool=call.name,
+                    correlation_id=call.id,
+                    duration_ms=call.duration_ms,
+                    result=outcome.value,
+                    error=None if outcome.error is None else audit.as_exception(outcome.error),
+                )
+            )
         except BaseException as problem:
             self._ctx.log("error", f"[colibri] audit-exit sink failed: {log.scrub(str(problem))}")
 

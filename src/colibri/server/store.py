@@ -152,14 +152,12 @@ def _broken_records(connection: "apsw.Connection") -> list[str]:
 
 
 def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
-    from msgspec import Struct
-
     from colibri.core import canonical
     from colibri.store import skills
     from colibri.tools import schema
-    from colibri.tools.catalogue import CATALOGUE
+    from colibri.tools.catalogue import CATALOGUE  # this loads msgspec
 
-    canonical.dump, canonical.sound = schema.dump, (str, Struct)
+    canonical.dump = schema.dump
     for tool in CATALOGUE:
         if tool.name in ctx.tools:
             ctx.tools[tool.name].bind(tool)

@@ -178,7 +178,8 @@ class Stream:
 def _widen(descriptor: int) -> None:
     """Have a pipe hold a long answer whole, so that it leaves in one piece; where that can be."""
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _PIPE_BYTES:
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except (AttributeError, OSError):
         return  # macOS has no such call; a file or a socket is no pipe; this user has too many
 

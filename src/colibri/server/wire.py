@@ -140,7 +140,7 @@ class Wire:
             meta = {**meta, _SERVER_INFO: self._server_info}
         if meta:
             tail += b',"_meta":' + canonical.dump(meta)
-        if members == (b"",):
+        if not members:
             tail = tail.removeprefix(b",")
         id = b"%d" % request.id if isinstance(request.id, int) else _dump(request.id)
         # In one step: an answer may be large.
@@ -314,7 +314,8 @@ class Wire:
     def _result(
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
-        self._send(self._result_line(request, meta or {}, _dump(result)[1:-1]))
+        members = (_dump(result)[1:-1],) if result else ()
+        self._send(self._result_line(request, meta or {}, *members))
 
 
 _HANDSHAKE_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {

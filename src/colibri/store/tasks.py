@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from apsw import Connection, Cursor
 
+from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
 from colibri.core.replay import Replay
 from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
@@ -158,14 +159,21 @@ def find_json(
     limit: int,
     offset: int,
 ) -> tuple[list[str], int]:
-    """The same, each task as the canonical JSON of some columns.
+    """The same, each task as the RFC 8785 text of some columns; ValueError where it has none.
 
     SQLite makes that of a row sooner than a row of Python values.
     """
-    members = ", ".join(f"'{name}', {name}" for name in sorted(columns))
-    select = f"SELECT json_object({members}) FROM tasks"
+    names = sorted(columns)
+    members = ", ".join(f"'{name}', {name}" for name in names)
+    beyond = " OR ".join(f"{name} > {MAX_INTEGER:d}" for name in names if name in _NUMBERS)
+    select = f"SELECT json_object({members}), {beyond or 'false'} FROM tasks"
     rows, total = _find(db, select, wanted, search, limit, offset)
-    return [text for (text,) in rows], total
+    found = []
+    for text, is_inexact in rows:
+        if is_inexact:  # nobody but a forger has counted so far
+            raise ValueError(f"a task has a number beyond 2^53-1: {text}")
+        found.append(text)
+    return found, total
 
 
 def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Listed], int]:

@@ -244,6 +244,11 @@ def plain(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
+def encode(value: object) -> bytes:
+    """What a handler of ours returned, as RFC 8785 bytes; it may be that already. Or ValueError."""
+    return value if isinstance(value, bytes) else canonical.encode(plain(value))
+
+
 def recordable(args: object) -> Any:
     """Validated arguments as the ledger keeps them, or Invalid when it cannot keep them exactly."""
     values = plain(args)

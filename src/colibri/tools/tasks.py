@@ -1,10 +1,11 @@
 """The task tools: plan work, see what is unblocked, move it only along legal edges."""
 
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
+from colibri.core.canonical import encode
 from colibri.core.modes import Capability
 from colibri.store import task_changes, tasks
 from colibri.store.tasks import Filter, Listed, Task
@@ -171,8 +172,8 @@ def update(work: Work, args: Update) -> Whole:
     return _whole(task)
 
 
-def find(work: Work, args: List) -> Page:
-    """task_list."""
+def find(work: Work, args: List) -> bytes:
+    """task_list: the JSON of a Page."""
     wanted = Filter(status=args.status, project=args.project, assignee=args.assignee)
     found, total = tasks.find_json(
         work.db,
@@ -183,10 +184,11 @@ def find(work: Work, args: List) -> Page:
         offset=args.offset,
     )
     after = args.offset + len(found)
-    return Page(
-        tasks=cast("list[Row]", Raw(f"[{','.join(found)}]")),
-        total_count=total,
-        next_offset=after if found and after < total else None,
+    more = after if found and after < total else None
+    return b'{"next_offset":%b,"tasks":[%b],"total_count":%b}' % (
+        encode(more),
+        ",".join(found).encode(),
+        encode(total),
     )
 
 
