@@ -83,23 +83,29 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
 def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Decision 002: of both lanes, not each call after its own ten seconds."""
+    """Decision 002: of both lanes, not each call after its own ten seconds.
+
+    What is answered already has time: the record of a ping waits on.
+    """
     monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 1000)
+    database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     with server:
         server.data("look")
-        with holding(tmp_path / "data" / "colibri.db"):
+        with holding(database):
             start = time.monotonic()
             for name in ("look", "look", "plain", "look", "plain"):
                 server.post(name)
                 time.sleep(0.05)  # each finds those before it waiting
+            assert server.call("server_ping")["isError"] is False
             answers = [server.receive()["result"] for _ in range(5)]
             taken = time.monotonic() - start
         assert {one["structuredContent"]["error"]["code"] for one in answers} == {"UNAVAILABLE"}
         assert taken < 1.9
         server.data("look")
+    assert [pair.outcome for pair in calls(database, "server_ping")] == ["ok"]
 
 
 def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
