@@ -130,7 +130,7 @@ def _print_verdicts(figures: report.Figures) -> None:
 # name -> how it is measured, and who takes part
 WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Contestant], ...]]] = {
     "start": (_measure(start.run), contestants.STACKS),
-    "calls": (_with_one_sync, contestants.STACKS),
+    "calls": (_with_one_sync, (*contestants.STACKS, contestants.bare_rounds)),
     "disks": (
         _where_syncs_can_be_delayed,
         (contestants.colibri, contestants.mcp, contestants.typescript),

@@ -18,6 +18,7 @@ from bench.client import Line, Server, call
 
 COLIBRI = "Colibri"
 BARE = "bare Python loop"
+BARE_ROUNDS = "bare loop, Colibri's rows"
 MCP = "Python SDK"
 FASTMCP = "FastMCP"
 TYPESCRIPT = "TypeScript SDK"
@@ -99,6 +100,11 @@ def colibri() -> Contestant:
 
 def bare() -> Contestant:
     return _stack(BARE, str(install.colibri()), str(install.STACKS / "bare.py"))
+
+
+def bare_rounds() -> Contestant:
+    """Colibri's own rows, written by a loop that takes what has come as a round."""
+    return _stack(BARE_ROUNDS, str(install.colibri()), str(install.STACKS / "bare_rounds.py"))
 
 
 def mcp() -> Contestant:
@@ -255,6 +261,7 @@ RIVALS = (memory, taskmaster, backlog, shrimp)
 NAMES: dict[Callable[[], Contestant], str] = {
     colibri: COLIBRI,
     bare: BARE,
+    bare_rounds: BARE_ROUNDS,
     mcp: MCP,
     fastmcp: FASTMCP,
     typescript: TYPESCRIPT,

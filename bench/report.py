@@ -32,7 +32,8 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
         "Every call makes a task and two linked records and is synced before it is answered. The"
         " stacks sync both commits; *one sync* are the same stacks syncing only the second, as"
         " Colibri does. Colibri's call also validates against 14 tools' rules, indexes the task for"
-        " search and writes four records instead of two.",
+        " search and writes four records instead of two. *Colibri's rows* is a loop that writes"
+        " these four records and the task's rows in the same rounds, and does nothing else.",
         COLIBRI,
     ),
     "disks": (
