@@ -22,7 +22,7 @@ from tests.support.evidence import (
 SLICE = 10_000
 RECORDS = 10 * SLICE
 MEDIAN_MS = 100
-WORST_MS = 250  # the machine is shared
+WORST_MS = 500  # the machine is shared and may stand still; a ping that had to wait takes a second
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,7 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
 
     What is answered already has time: the record of a ping waits on.
     """
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 1000)
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 2000)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
@@ -103,7 +103,7 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
             answers = [server.receive()["result"] for _ in range(5)]
             taken = time.monotonic() - start
         assert {one["structuredContent"]["error"]["code"] for one in answers} == {"UNAVAILABLE"}
-        assert taken < 1.9
+        assert taken < 3.8  # two of them in turn would take 4
         server.data("look")
     assert [pair.outcome for pair in calls(database, "server_ping")] == ["ok"]
 
