@@ -41,6 +41,7 @@ class Breaker:
     project: Path
     program: Sequence[str]
     random: random.Random
+    calls: Sequence[str] = CALLS
     injected: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
     stopped: int = 0  # servers that stopped writing after EIO, and said so
@@ -50,7 +51,7 @@ class Breaker:
     def round(self) -> bool:
         """Whether a fault was injected at all; raises Violation."""
         self._round += 1
-        name, fault = self.random.choice(CALLS), self.random.choice(FAULTS)
+        name, fault = self.random.choice(self.calls), self.random.choice(FAULTS)
         when = self.random.choice(WHEN)
         log = self.project / "strace.txt"
         strace = ["strace", "-f", "-o", str(log), "-e", f"trace={name}"]
@@ -133,8 +134,8 @@ def _was_hurt(log: Path, fault: str) -> bool:
 
 
 def control(lab: Lab) -> str:
-    """A server that answers before it commits must lose something."""
-    breaker = Breaker(lab.fresh("hasty"), HASTY, lab.random)
+    """A server that answers before it commits must lose something, when a commit is not written."""
+    breaker = Breaker(lab.fresh("hasty"), HASTY, lab.random, calls=["pwrite64"])
     for number in range(CONTROL_ROUNDS):
         try:
             breaker.round()
