@@ -22,7 +22,7 @@ from tests.support.evidence import (
 SLICE = 10_000
 RECORDS = 10 * SLICE
 MEDIAN_MS = 100
-WORST_MS = 500  # the machine is shared and may stand still; a ping that had to wait takes a second
+WORST_MS = 250
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +49,31 @@ def ping_until(server: Server, done: Callable[[], bool], most: int = 200) -> lis
     return times
 
 
-def assert_prompt(times: list[float], label: str, capsys: pytest.CaptureFixture[str]) -> None:
+def assert_prompt(
+    measure: Callable[[], list[float]], label: str, capsys: pytest.CaptureFixture[str]
+) -> int:
+    """How many pings were sent.
+
+    If one of them was late they are sent again: a shared machine may stand still for once, a ping
+    that has to wait for something waits every time.
+    """
+    times = measure()
+    again = measure() if max(times) > WORST_MS else []
     with capsys.disabled():
-        print(  # noqa: T201 - figures for the log
-            f"\n  {label}: {len(times)} pings, median {statistics.median(times):.1f} ms,"
-            f" worst {max(times):.1f} ms"
-        )
-    assert len(times) >= 5
-    assert statistics.median(times) <= MEDIAN_MS
-    assert max(times) <= WORST_MS
+        for some in filter(None, (times, again)):
+            print(  # noqa: T201 - figures for the log
+                f"\n  {label}: {len(some)} pings, median {statistics.median(some):.1f} ms,"
+                f" worst {max(some):.1f} ms"
+            )
+    judged = again or times
+    assert len(judged) >= 5
+    assert statistics.median(judged) <= MEDIAN_MS
+    assert max(judged) <= WORST_MS
+    return len(times) + len(again)
 
 
-def assert_recorded(database: Path, before: int, pings: list[float]) -> None:
-    eventually(
-        lambda: len(calls(database, "server_ping")) - before == len(pings), "the pings' records"
-    )
+def assert_recorded(database: Path, before: int, pings: int) -> None:
+    eventually(lambda: len(calls(database, "server_ping")) - before == pings, "the pings' records")
     assert all(pair.outcome == "ok" for pair in calls(database, "server_ping"))
 
 
@@ -73,10 +83,12 @@ def test_a_ping_does_not_wait_for_a_writing_call(
 ) -> None:
     """Design §4: the probe lane is the main thread, and has no store."""
     with Server(tmp_path) as server:
-        slow = server.post_call("nap_write", ms=2000)
-        pings = ping_until(server, lambda: is_answered(server, slow))
 
-        assert_prompt(pings, "while nap_write sleeps 2 s", capsys)
+        def measure() -> list[float]:
+            slow = server.post_call("nap_write", ms=2000)
+            return ping_until(server, lambda: is_answered(server, slow))
+
+        pings = assert_prompt(measure, "while nap_write sleeps 2 s", capsys)
         assert_recorded(server.database, 0, pings)
 
 
@@ -88,11 +100,14 @@ def test_a_ping_does_not_wait_for_a_verification(
     with Server(large) as server:
         server.data("note", n=1)  # the database is open and the tools are loaded
         before = len(calls(server.database, "server_ping"))
-        slow = server.post_call("verify")
-        pings = ping_until(server, lambda: is_answered(server, slow))
 
-        assert server.answer(slow)["result"]["structuredContent"]["data"]["valid"] is True
-        assert_prompt(pings, f"while {RECORDS} records are verified", capsys)
+        def measure() -> list[float]:
+            slow = server.post_call("verify")
+            times = ping_until(server, lambda: is_answered(server, slow))
+            assert server.answer(slow)["result"]["structuredContent"]["data"]["valid"] is True
+            return times
+
+        pings = assert_prompt(measure, f"while {RECORDS} records are verified", capsys)
         assert_recorded(server.database, before, pings)
 
 
@@ -103,14 +118,18 @@ def test_a_ping_does_not_wait_for_another_process_that_holds_the_database(
     """Design §4, §12: the write thread waits up to 10 s for the lock, the main thread never."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
-        with holding(server.database):
-            until = time.monotonic() + 3
-            held = server.post_call("note", n=2)
-            pings = ping_until(server, lambda: time.monotonic() > until)
-            assert not is_answered(server, held)
 
-        assert server.answer(held)["result"]["isError"] is False
-        assert_prompt(pings, "while another process holds the database for 3 s", capsys)
+        def measure() -> list[float]:
+            with holding(server.database):
+                until = time.monotonic() + 3
+                held = server.post_call("note", n=2)
+                times = ping_until(server, lambda: time.monotonic() > until)
+                assert not is_answered(server, held)
+            assert server.answer(held)["result"]["isError"] is False
+            return times
+
+        label = "while another process holds the database for 3 s"
+        pings = assert_prompt(measure, label, capsys)
         assert_recorded(server.database, 0, pings)
 
 

@@ -52,6 +52,7 @@ def reading(database: Path) -> Iterator[Connection]:
 def holding(database: Path) -> Iterator[None]:
     """Hold the database's write lock, as another process might."""
     db = Connection(str(database))
+    db.set_busy_timeout(10_000)  # the server may just be writing
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
