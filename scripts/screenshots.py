@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from colibri.core.errors import Refused
 from tests.support.client import COLIBRI, Server, environment
-from tests.support.traillab import in_memory
+from tests.support.ledger_writer import in_memory
 from tests.web import story
 from tests.web.browser import (
     PROGRAM,

@@ -16,7 +16,7 @@ from colibri.cli.clients import CLIENTS
 from colibri.core.states import TRANSITIONS
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, TESTS, Server
-from tests.support.home import Home
+from tests.support.user_home import Home
 
 ROOT = TESTS.parent
 DOCS = ROOT / "docs"

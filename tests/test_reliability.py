@@ -2,9 +2,9 @@
 
 import json
 
-from tests.torture.runner import FIGURES, PAGE
-from tests.torture.table import render
-from tests.torture.trials import TRIALS
+from torture.runner import FIGURES, PAGE
+from torture.table import render
+from torture.trials import TRIALS
 
 
 def test_the_table_is_that_of_the_figures() -> None:

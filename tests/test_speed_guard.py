@@ -15,8 +15,8 @@ import pytest
 from bench import stores
 from bench.client import Line, Server
 from bench.workloads.growth import QUESTIONS
-from tests.support import client, counted
-from tests.support.counted import Counts
+from tests.support import client, counting_server
+from tests.support.counting_server import Counts
 from tests.support.strace import attached, requires_strace
 
 SMALL, LARGE = 450, 5_000  # tasks; the small store can fill every page that is asked for
@@ -67,10 +67,10 @@ def _ask_all(project: Path, size: int) -> dict[str, Counts]:
         for name, question in QUESTIONS.items():
             for number in range(2 + CALLS):
                 if number == 2:  # the statements are prepared, the modules loaded
-                    before = counted.read(counts)
+                    before = counting_server.read(counts)
                 turn += 1
                 question.time(server, size, turn)
-            spent = counted.read(counts).since(before)
+            spent = counting_server.read(counts).since(before)
             costs[name] = Counts(*(round(value / CALLS) for value in spent))
     return costs
 
@@ -78,8 +78,8 @@ def _ask_all(project: Path, size: int) -> dict[str, Counts]:
 @contextmanager
 def _server(project: Path) -> Iterator[tuple[Server, Path]]:
     counts = project / "counts"
-    counts.write_bytes(bytes(counted.SIZE))
-    command = [sys.executable, "-m", "tests.support.counted", str(counts)]
+    counts.write_bytes(bytes(counting_server.SIZE))
+    command = [sys.executable, "-m", "tests.support.counting_server", str(counts)]
     with Server(command, project, client.environment()) as server:
         yield server, counts
 
@@ -110,7 +110,7 @@ def test_a_start_calls_no_more_functions_than_it_did(tmp_path: Path) -> None:
     with _server(tmp_path) as (server, counts):
         server.greet()
         server.ask(Line("tools/list"))
-        spent = counted.read(counts).functions
+        spent = counting_server.read(counts).functions
     assert spent <= MOST_FUNCTIONS_TO_START
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from colibri import cli
 from tests.support.client import environment
+from tests.support.sample_project import Printed, Shown, Workshop
 from tests.support.terminal import COLIBRI, run_in_terminal
-from tests.support.workshop import Printed, Shown, Workshop
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -14,19 +14,19 @@ import pytest
 
 from colibri import cli
 from colibri.store import backup as store
-from tests.support.client import PATIENCE, environment
-from tests.support.evidence import eventually, missing, verified
-from tests.support.mounts import small_disk
-from tests.support.program import colibri, database_of, inside, tell_story
-from tests.support.terminal import TYPED, run_in_terminal
-from tests.support.traillab import Lab, drop_triggers, opened
-from tests.support.writers import (
+from tests.support.busy_servers import (
     Writer,
     acknowledged,
     four_writers,
     plain_copy_lacks_something,
     wait_for_calls,
 )
+from tests.support.client import PATIENCE, environment
+from tests.support.ledger_reader import eventually, missing, verified
+from tests.support.ledger_writer import Lab, drop_triggers, opened
+from tests.support.mounts import small_disk
+from tests.support.program import colibri, database_of, inside, tell_story
+from tests.support.terminal import TYPED, run_in_terminal
 
 JSON = dict[str, Any]
 Capture = pytest.CaptureFixture[str]

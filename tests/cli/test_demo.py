@@ -19,10 +19,10 @@ from colibri.cli.story import INTENT, LIE, STORY, TRUTH
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
 from tests.support.client import PATIENCE, TESTS, environment
-from tests.support.evidence import calls, eventually, reading, verified
+from tests.support.ledger_reader import calls, eventually, reading, verified
+from tests.support.ledger_writer import no_pause
 from tests.support.program import colibri, database_of
 from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
-from tests.support.traillab import no_pause
 
 JSON = dict[str, Any]
 Capture = pytest.CaptureFixture[str]

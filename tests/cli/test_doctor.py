@@ -19,10 +19,10 @@ from colibri.config import load
 from colibri.store import db as database
 from colibri.store import place
 from tests.support.client import COLIBRI, TESTS, Server
-from tests.support.evidence import create, flip_in_a_header, overwrite_a_page
-from tests.support.home import Home
+from tests.support.ledger_reader import create, flip_in_a_header, overwrite_a_page
 from tests.support.mounts import read_only, small_disk
 from tests.support.terminal import TYPED
+from tests.support.user_home import Home
 
 SCRIPT = str(TESTS.parent / "scripts" / "colibri")
 INSTALLATION = ["python", "colibri", "sqlite", "apsw", "msgspec", "PyYAML", "rich", "server"]

@@ -13,8 +13,8 @@ import pytest
 from colibri import cli
 from colibri.cli import help
 from tests.support.client import environment
+from tests.support.sample_project import Printed, Workshop
 from tests.support.terminal import COLIBRI
-from tests.support.workshop import Printed, Workshop
 
 NAMES = list(cli.COMMANDS)
 EXAMPLE = re.compile(r"^  (?:\w+=\S+ )*colibri (\S+)(.*?)(?:  .*)?$", re.MULTILINE)

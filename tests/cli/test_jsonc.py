@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colibri.cli.jsonc import Broken, Json
-from tests.support.home import plain
+from tests.support.user_home import plain
 
 ALL = Json(comments=True, commas=True)
 PATH = ("mcpServers", "colibri")

@@ -16,7 +16,7 @@ from colibri import VERSION
 from colibri.cli import launch
 from colibri.core.errors import ResourceError
 from tests.support.client import TESTS, Server
-from tests.support.home import Home
+from tests.support.user_home import Home
 
 ROOT = TESTS.parent
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from colibri.store import db as database
-from tests.support.traillab import Lab, drop_triggers, opened, story
-from tests.support.workshop import Printed, Shown, Workshop
+from tests.support.ledger_writer import Lab, drop_triggers, opened, story
+from tests.support.sample_project import Printed, Shown, Workshop
 
 JSON = dict[str, Any]
 

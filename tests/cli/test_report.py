@@ -13,8 +13,8 @@ import pytest
 
 from colibri import cli
 from colibri.cli import report_page
+from tests.support.ledger_writer import Lab, opened
 from tests.support.program import colibri, tell_story
-from tests.support.traillab import Lab, opened
 from tests.verify.conftest import load_verifier
 
 

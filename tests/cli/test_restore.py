@@ -22,10 +22,10 @@ from colibri.store import db as database
 from colibri.store import ledger
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, Server, environment
-from tests.support.evidence import booted, reading, verified
+from tests.support.ledger_reader import booted, reading, verified
+from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
-from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
 Capture = pytest.CaptureFixture[str]

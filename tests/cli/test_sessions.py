@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.traillab import Lab, opened
-from tests.support.workshop import Printed, Shown, Workshop
+from tests.support.ledger_writer import Lab, opened
+from tests.support.sample_project import Printed, Shown, Workshop
 
 KEYS = ["session_id", "intent", "task_id", "started_at", "record_count", "finalized_at", "root"]
 

@@ -17,8 +17,7 @@ from colibri import cli
 from colibri.cli import setup
 from colibri.cli.clients import CLIENTS
 from tests.support.client import TESTS, Server
-from tests.support.home import Home, plain
-from tests.support.settings import (
+from tests.support.client_settings import (
     ADDED,
     BROKEN,
     CHANGED,
@@ -34,6 +33,7 @@ from tests.support.settings import (
     Where,
 )
 from tests.support.terminal import COLIBRI, run_in_terminal
+from tests.support.user_home import Home, plain
 
 SCRIPT = str(TESTS.parent / "scripts" / "colibri")
 SERVE = {"command": SCRIPT, "args": ["serve"]}

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from colibri.cli import status
-from tests.support.traillab import Lab, opened, story
-from tests.support.workshop import Printed, Shown, Workshop
+from tests.support.ledger_writer import Lab, opened, story
+from tests.support.sample_project import Printed, Shown, Workshop
 
 
 def facts(text: str) -> dict[str, str]:

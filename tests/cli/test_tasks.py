@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.traillab import Lab, opened
-from tests.support.workshop import IMAGE, MARKUP, Printed, Shown, Workshop
+from tests.support.ledger_writer import Lab, opened
+from tests.support.sample_project import IMAGE, MARKUP, Printed, Shown, Workshop
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import pytest
 
 from colibri.cli import follow
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
-from tests.support.evidence import eventually
+from tests.support.ledger_reader import eventually
+from tests.support.ledger_writer import Lab, opened, story
 from tests.support.program import INTERRUPTIBLE, UNMEASURED
+from tests.support.sample_project import LONG, WORDS, Printed, Shown, Workshop
 from tests.support.terminal import run_in_terminal
-from tests.support.traillab import Lab, opened, story
-from tests.support.workshop import LONG, WORDS, Printed, Shown, Workshop
 
 JSON = dict[str, Any]
 STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z  ")

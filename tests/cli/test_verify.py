@@ -20,10 +20,10 @@ from colibri.store import db as database
 from colibri.store import verify as check
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, TESTS, Server, environment
-from tests.support.evidence import create
+from tests.support.ledger_reader import create
+from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
-from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
 VERIFIER = TESTS.parent / "src" / "colibri_verify.py"

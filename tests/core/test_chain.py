@@ -15,7 +15,7 @@ from colibri.core.payload import load
 from colibri.core.report import Report
 from colibri.core.rows import Row
 from colibri.core.rules import Rules
-from tests.support.traillab import LOG, in_memory, rows_of, story
+from tests.support.ledger_writer import LOG, in_memory, rows_of, story
 
 Rows = list[Row]
 HONEST = rows_of(story(in_memory()))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from colibri.core import redaction
 from colibri.core.redaction import Finding, redact, scrub
-from tests.support.secrets import CORPUS, GITHUB, hexadecimal, mixed, pem
+from tests.support.made_up_secrets import CORPUS, GITHUB, hexadecimal, mixed, pem
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 65_536

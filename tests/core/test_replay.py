@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from colibri.core.canonical import encode
 from colibri.core.replay import Replay
-from tests.support.honest import JSON, STEPS, Book, Line
+from tests.support.task_writer import JSON, STEPS, Book, Line
 
 Finding = tuple[int, str, str]
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colibri.core.replay import ERASED, Finding, Replay
-from tests.support.honest import ENDED, JSON, STEPS, TEXTS, Book, Line
+from tests.support.task_writer import ENDED, JSON, STEPS, TEXTS, Book, Line
 
 Step = tuple[str, int, int]
 STEP = st.tuples(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from colibri.core import ledger
 from colibri.core.ledger import Entry
 from colibri.core.rows import Row, are_intact
-from tests.support.traillab import LOG, Lab, in_memory, rows_of
+from tests.support.ledger_writer import LOG, Lab, in_memory, rows_of
 
 NAMES = st.none() | st.text(st.characters(exclude_categories=["Cs"]))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     audited_on_stderr,
     calls,
     condition,

@@ -18,10 +18,10 @@ from colibri.cli import erase as command
 from colibri.store import db as database
 from colibri.store.search import BATCH
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
-from tests.support.evidence import holding, reading
-from tests.support.secrets import GITHUB
+from tests.support.ledger_reader import holding, reading
+from tests.support.ledger_writer import Lab, opened, story
+from tests.support.made_up_secrets import GITHUB
 from tests.support.terminal import TYPED
-from tests.support.traillab import Lab, opened, story
 from tests.verify.conftest import MODULE, load_verifier
 
 JSON = dict[str, Any]

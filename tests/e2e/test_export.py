@@ -15,10 +15,10 @@ import pytest
 
 from colibri.store import db as database
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
+from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
 from tests.support.terminal import COLIBRI as PROGRAM
 from tests.support.terminal import TYPED
-from tests.support.traillab import Lab, drop_triggers, opened
 
 JSON = dict[str, Any]
 # As anyone has it: Colibri's own environment is for Colibri.

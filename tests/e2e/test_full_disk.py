@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import JSON, Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     condition,
     error,
     eventually,

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from tests.support.client import JSON, Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     audited_on_stderr,
     booted,
     calls,

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from tests.support.client import COLIBRI, Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     calls,
     create,
     eventually,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import Server
-from tests.support.evidence import calls, condition, missing, verified
+from tests.support.ledger_reader import calls, condition, missing, verified
 
 SERVERS = 16
 CALLS = 200

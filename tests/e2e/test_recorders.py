@@ -11,7 +11,7 @@ from colibri.core import merkle
 from colibri.store import db as database
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.traillab import no_pause
+from tests.support.ledger_writer import no_pause
 
 SERVERS, THOUGHTS = 8, 25
 

@@ -11,7 +11,7 @@ import pytest
 
 from colibri.store import db as store
 from tests.support.client import Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     audited_on_stderr,
     calls,
     condition,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import booted, calls, error, verified
-from tests.support.secrets import CORPUS, GITHUB
+from tests.support.ledger_reader import booted, calls, error, verified
+from tests.support.made_up_secrets import CORPUS, GITHUB
 
 TEXTS = {name: text for name, (text, _, _) in CORPUS.items()}
 LINES = {name: text for name, text in TEXTS.items() if "\n" not in text and len(text) <= 128}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import JSON, TOOLBOX, Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     booted,
     calls,
     condition,
@@ -27,7 +27,7 @@ IMPATIENT = (
     sys.executable,
     "-c",
     "import sys; from colibri.server import shutdown; shutdown.DRAIN_SECONDS = 1.0;"
-    " from tests.support.toolbox import main; sys.exit(main())",
+    " from tests.support.extra_tools import main; sys.exit(main())",
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.client import COLIBRI, JSON, TESTS, Server, environment
-from tests.support.evidence import eventually
+from tests.support.ledger_reader import eventually
 
 VECTORS = TESTS / "vectors" / "skills"
 OWN = ["colibri-evidence", "colibri-review", "colibri-tasks", "colibri-trail"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from colibri.core import merkle
-from tests.support.official import Caller, run
+from tests.support.official_client import Caller, run
 
 JSON = dict[str, Any]
 REFLECTION = "it holds: no more drips"

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from tests.support.client import COLIBRI, TOOLBOX, Server
-from tests.support.evidence import (
+from tests.support.ledger_reader import (
     calls,
     condition,
     create,

@@ -16,7 +16,7 @@ from colibri.store import db as database
 from colibri.store import ledger
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.traillab import Lab, drop_triggers, no_pause, opened
+from tests.support.ledger_writer import Lab, drop_triggers, no_pause, opened
 
 Attack = Callable[["Scene"], None]
 DATABASE = Path("data") / "colibri.db"

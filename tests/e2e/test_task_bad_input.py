@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.tasklab import issues, kept, refusal
+from tests.support.task_client import issues, kept, refusal
 
 SECRET = "hunter2"
 MANY = [f"T-{number:04d}" for number in range(1, 10_001)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import calls, verified
-from tests.support.tasklab import refusal
+from tests.support.ledger_reader import calls, verified
+from tests.support.task_client import refusal
 
 SERVERS = 8
 TASKS = 25

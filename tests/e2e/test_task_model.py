@@ -6,8 +6,8 @@ Many more of them, beside servers that have each forgotten a rule: scripts/tortu
 from pathlib import Path
 from random import Random
 
-from tests.support.tasklab import STATES
-from tests.support.walk import Walk, random_run
+from tests.support.random_walks import Walk, random_run
+from tests.support.task_client import STATES
 
 RUNS = 5
 

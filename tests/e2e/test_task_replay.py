@@ -13,8 +13,8 @@ from colibri.store import db as database
 from colibri.store.ledger import Chain, log_id
 from colibri.store.verify import verify
 from tests.support.client import JSON
-from tests.support.evidence import reading
-from tests.support.tasklab import Lab
+from tests.support.ledger_reader import reading
+from tests.support.task_client import Lab
 
 AT = "2030-01-01T00:00:00.000000Z"
 Finding = tuple[str, str]

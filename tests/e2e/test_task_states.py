@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.support.tasklab import STATES, Lab
+from tests.support.task_client import STATES, Lab
 
 MOVES: dict[str, list[str]] = {
     "INIT": ["GATHER", "CANCELLED"],

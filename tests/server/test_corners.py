@@ -26,8 +26,8 @@ from colibri.server.transport import linked
 from colibri.store import db
 from tests.contract import Linked
 from tests.support.client import COLIBRI, Server, environment
-from tests.support.evidence import calls, eventually, holding
-from tests.support.inprocess import project, tool
+from tests.support.in_process import project, tool
+from tests.support.ledger_reader import calls, eventually, holding
 
 
 def test_a_tool_of_the_catalogue_cannot_run_before_it_is_loaded() -> None:
@@ -365,7 +365,7 @@ def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Pat
         "import time, colibri.server.shutdown as s; s.DRAIN_SECONDS = 1.0\n"
         "from colibri.server.lanes import ReadLane\n"
         "ReadLane.run = lambda lane: time.sleep(60)\n"
-        "from tests.support.toolbox import main; main()"
+        "from tests.support.extra_tools import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

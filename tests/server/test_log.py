@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from colibri.server import log
-from tests.support.secrets import GITHUB
+from tests.support.made_up_secrets import GITHUB
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from colibri.server import ColibriToolConfig, register_colibri_tool
 from tests.contract import Linked, Recording
-from tests.support.secrets import GITHUB
+from tests.support.made_up_secrets import GITHUB
 
 LEFT = "[redacted:github-token]"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import Server, environment
-from tests.support.evidence import eventually
+from tests.support.ledger_reader import eventually
 
 SLOW = (
     "apsw",

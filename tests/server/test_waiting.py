@@ -20,8 +20,8 @@ from colibri.server.transport import linked
 from colibri.store import db
 from tests.contract import Linked
 from tests.support.client import COLIBRI, Server
-from tests.support.evidence import calls, eventually, holding
-from tests.support.inprocess import Nothing, project, tool
+from tests.support.in_process import Nothing, project, tool
+from tests.support.ledger_reader import calls, eventually, holding
 
 
 def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_later(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from colibri.server.wire import HANDSHAKE_REVISIONS
-from tests.support.connection import (
+from tests.support.wire_with_notes import (
     ABSENT,
     CAPABILITIES,
     HINTS,

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from colibri.server.wire import MAX_SUBSCRIPTIONS
-from tests.support.connection import (
+from tests.support.wire_with_notes import (
     INFO,
     SERVER_INFO,
     SUBSCRIPTION,

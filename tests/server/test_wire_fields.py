@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.connection import (
+from tests.support.wire_with_notes import (
     ABSENT,
     CAPABILITIES,
     CLIENT_INFO,

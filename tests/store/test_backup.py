@@ -18,8 +18,8 @@ from colibri.core.ledger import Head
 from colibri.store import backup, ledger
 from colibri.store import db as database
 from tests.store.conftest import Writer
+from tests.support.ledger_writer import LOG, Lab, drop_triggers, no_pause, opened
 from tests.support.program import tell_story
-from tests.support.traillab import LOG, Lab, drop_triggers, no_pause, opened
 
 OTHER = "colibri/" + "f" * 32
 

@@ -13,7 +13,7 @@ from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store import db as database
 from colibri.store.bundle import Contents
-from tests.support.traillab import (
+from tests.support.ledger_writer import (
     LOG,
     TO_VERIFY,
     ZEROS,

@@ -9,7 +9,7 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import db as database
 from colibri.store import erasure, search, sessions, tasks
-from tests.support.traillab import Lab, opened, story
+from tests.support.ledger_writer import Lab, opened, story
 
 ERASED = "[erased]"
 

@@ -12,7 +12,7 @@ from colibri.core.errors import ResourceError
 from colibri.store import place
 from tests.store.conftest import Writer
 from tests.support.client import COLIBRI, Server
-from tests.support.evidence import booted, error, eventually
+from tests.support.ledger_reader import booted, error, eventually
 from tests.support.mounts import small_disk
 
 SERVE = """

@@ -9,7 +9,7 @@ from colibri.core import merkle
 from colibri.core.errors import Refused
 from colibri.store import proofs, sessions
 from colibri.store.sessions import Session
-from tests.support.traillab import Lab, found, in_memory
+from tests.support.ledger_writer import Lab, found, in_memory
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 33)
 

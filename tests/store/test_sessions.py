@@ -7,7 +7,7 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import sessions
 from colibri.store.sessions import Session
-from tests.support.traillab import Lab, in_memory
+from tests.support.ledger_writer import Lab, in_memory
 
 
 @pytest.fixture

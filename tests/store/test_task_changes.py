@@ -8,8 +8,8 @@ from apsw import ConstraintError
 
 from colibri.core.errors import Refused
 from tests.store.conftest import Writer
-from tests.support.plans import plans
-from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, records
+from tests.support.query_plans import plans
+from tests.support.task_store import JSON, TO_VERIFY, TaskStore, records
 
 Act = Callable[[TaskStore], object]
 

@@ -13,8 +13,8 @@ from colibri.store import search as index
 from colibri.store import tasks
 from colibri.store.tasks import Filter
 from tests.store.conftest import Writer
-from tests.support.plans import plans
-from tests.support.taskstore import JSON, TO_VERIFY, TaskStore, in_memory
+from tests.support.query_plans import plans
+from tests.support.task_store import JSON, TO_VERIFY, TaskStore, in_memory
 
 STATES = ("INIT", *TO_VERIFY, "DONE", "CANCELLED")
 

@@ -11,7 +11,7 @@ from colibri.core.errors import Refused
 from colibri.store import db as database
 from colibri.store import sessions, timeline
 from colibri.store.timeline import Filter, Record, Step, Timeline
-from tests.support.traillab import Lab, drop_triggers, in_memory, opened, story
+from tests.support.ledger_writer import Lab, drop_triggers, in_memory, opened, story
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import ledger, trail
 from colibri.store.trail import Filter, Thought
-from tests.support.plans import plans
-from tests.support.traillab import ZEROS, Lab, found, in_memory, story
+from tests.support.ledger_writer import ZEROS, Lab, found, in_memory, story
+from tests.support.query_plans import plans
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from apsw import Connection
 from colibri.core import ledger as record
 from colibri.store import ledger, search
 from tests.store.conftest import LOG, Writer
-from tests.support.taskstore import JSON, TaskStore, last_of, records, story
+from tests.support.task_store import JSON, TaskStore, last_of, records, story
 
 Tamper = Callable[[Connection], None]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.store.conftest import Writer
-from tests.support.taskstore import TaskStore, last_of, story
+from tests.support.task_store import TaskStore, last_of, story
 
 
 @pytest.fixture

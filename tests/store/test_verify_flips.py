@@ -6,8 +6,8 @@ import pytest
 
 from colibri.store import sessions
 from colibri.store.verify import verify
-from tests.support.randomlog import false_alarms, random_log
-from tests.support.traillab import Lab, found, in_memory, no_pause
+from tests.support.ledger_writer import Lab, found, in_memory, no_pause
+from tests.support.random_logs import false_alarms, random_log
 
 BLOBS = (
     ("ledger", "header"),

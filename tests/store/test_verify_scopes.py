@@ -6,7 +6,7 @@ from colibri.core.errors import Refused
 from colibri.core.ledger import Head
 from colibri.core.report import NO_HEAD
 from colibri.store import ledger
-from tests.support.traillab import TO_VERIFY, Lab, found, in_memory, story
+from tests.support.ledger_writer import TO_VERIFY, Lab, found, in_memory, story
 
 BLIND = "records are missing or damaged that they could follow from"
 

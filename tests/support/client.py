@@ -14,7 +14,7 @@ from typing import Any, Self
 
 TESTS = Path(__file__).parent.parent
 COLIBRI = (sys.executable, "-m", "colibri", "serve")
-TOOLBOX = (sys.executable, "-m", "tests.support.toolbox")
+TOOLBOX = (sys.executable, "-m", "tests.support.extra_tools")
 PATIENCE = 30.0
 GOODBYE = 5.0
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support import taskmodel
-from tests.support.taskmodel import JSON, No
+from tests.support import task_model
+from tests.support.task_model import JSON, No
 
 TEXTS = {"title", "description"}  # in a record of their own
 ZEROS = "0" * 64
@@ -73,7 +73,7 @@ class Ledger:
             self.about[task] = self.about.get(task, 0) + count
 
 
-class Model(taskmodel.Model):
+class Model(task_model.Model):
     """A method for each tool; `records` is what its call has written beside enter and exit."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Model(taskmodel.Model):
     def update(self, task_id: str, expected_version: int | None = None, **changes: Any) -> JSON:
         before = dict(vars(self.tasks[task_id])) if task_id in self.tasks else {}
         changed = super().update(task_id, expected_version, **changes)
-        kinds = {name in TEXTS for name in taskmodel.CHANGEABLE if before[name] != changed[name]}
+        kinds = {name in TEXTS for name in task_model.CHANGEABLE if before[name] != changed[name]}
         self.records = len(kinds)
         return changed
 

@@ -1,4 +1,4 @@
-"""A disk that loses power: the notes of tests.support.recorded, played back.
+"""A disk that loses power: the notes of tests.support.recording_disk, played back.
 
 What was synced stays. Of the rest each 512-byte sector, truncation and name may have come through
 or not, in any order, or in order up to one that is torn.
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.support.recorded import DATABASE, Note
+from tests.support.recording_disk import DATABASE, Note
 
 SECTOR = 512
 

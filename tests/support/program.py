@@ -10,8 +10,8 @@ import pytest
 
 from colibri import cli
 from tests.support.client import PATIENCE, environment
+from tests.support.ledger_writer import Lab, opened, story
 from tests.support.terminal import COLIBRI
-from tests.support.traillab import Lab, opened, story
 
 # To be interrupted from outside: who started the tests in the background has SIGINT ignored, and
 # so have their children. Not while coverage is measured: its lock would stay held, now and then.

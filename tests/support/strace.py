@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client import Server
-from tests.support.evidence import eventually
+from tests.support.ledger_reader import eventually
 
 requires_strace = pytest.mark.skipif(
     shutil.which("strace") is None, reason="strace is not installed"

@@ -18,8 +18,8 @@ from colibri.core import ledger as form
 from colibri.core.ledger import Head
 from colibri.store import db as database
 from tests.support.client import JSON
-from tests.support.evidence import reading
-from tests.support.traillab import drop_triggers
+from tests.support.ledger_reader import reading
+from tests.support.ledger_writer import drop_triggers
 
 Way = Callable[[Connection, Random], str | None]
 

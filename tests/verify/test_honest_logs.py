@@ -10,7 +10,7 @@ from apsw import Connection
 from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
-from tests.support.traillab import Lab, in_memory
+from tests.support.ledger_writer import Lab, in_memory
 from tests.vectors.builder import b64
 from tests.verify.conftest import Node
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from colibri.cli import report_page
 from colibri.store import bundle
-from tests.support.traillab import Lab
+from tests.support.ledger_writer import Lab
 
 JSON = dict[str, Any]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Page, expect
 
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
-from tests.support.traillab import TO_VERIFY, in_memory
+from tests.support.ledger_writer import TO_VERIFY, in_memory
 from tests.web import story as real
 from tests.web.browser import (
     Reader,

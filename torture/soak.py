@@ -16,9 +16,9 @@ from typing import Any
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import condition, missing, reading
-from tests.support.taskmodel import WAY
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import condition, missing, reading
+from tests.support.task_model import WAY
+from torture import ControlFailed, Lab, Trial, Violation
 
 CALLS_A_SECOND = 25  # of each client; and more while they warm up
 WARM_UP = 600  # calls of each

@@ -1,7 +1,7 @@
 """Hostile input: to the parser and the validation in this process, and to the real server.
 
 Mutations are blind: they come from good lines, a list of tokens and chance. Where atheris is
-installed, `python -m tests.support.fuzzed` looks for more, guided by coverage.
+installed, `python -m tests.support.fuzz_target` looks for more, guided by coverage.
 """
 
 import json
@@ -18,9 +18,18 @@ from typing import Any
 from colibri.server import lines, wire
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.credulous import credulous
-from tests.support.fuzzed import Target
-from tests.support.hostile import CALLS, MAX_LINE, MIB, SESSION, answers, dump, mutated, request
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.fuzz_target import Target
+from tests.support.hostile_lines import (
+    CALLS,
+    MAX_LINE,
+    MIB,
+    SESSION,
+    answers,
+    dump,
+    mutated,
+    request,
+)
+from torture import ControlFailed, Lab, Trial, Violation
 
 CREDULOUS = (sys.executable, "-m", "tests.support.credulous")
 PER_MESSAGE = 50  # inputs to the parser for each message to the server

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from tests.support.client import JSON
 from tests.support.model import Model
-from tests.support.tasklab import STATES
+from tests.support.task_client import STATES
 
 T = TypeVar("T")
 

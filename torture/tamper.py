@@ -16,10 +16,10 @@ from colibri.core.errors import Damaged
 from colibri.store import proofs, search, tasks
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, Server
-from tests.support.randomlog import false_alarms, random_log
+from tests.support.random_logs import false_alarms, random_log
+from tests.support.random_walks import Walk, random_run
 from tests.support.tampering import WAYS, Victim, head_of, in_memory, tamper
-from tests.support.walk import Walk, random_run
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from torture import ControlFailed, Lab, Trial, Violation
 
 VICTIMS = 4
 RUNS_EACH = 2

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.support.client import COLIBRI, TOOLBOX, Server
-from tests.support.evidence import missing
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import missing
+from torture import ControlFailed, Lab, Trial, Violation
 
 IDLE_SECONDS = 2.0
 SHORT_CALLS_SECONDS = 5.0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import condition, missing, reading
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import condition, missing, reading
+from torture import ControlFailed, Lab, Trial, Violation
 
 HASTY = (sys.executable, "-m", "tests.support.hasty")
 ROUNDS_PER_LEDGER = 50

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.support.client import COLIBRI, JSON, PATIENCE, environment
 from tests.support.noise import NOISE
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from torture import ControlFailed, Lab, Trial, Violation
 
 NOISY = (sys.executable, "-m", "tests.support.noisy")
 # Python runs this before anything else: packages that are not Python's own talk when imported.

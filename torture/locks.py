@@ -15,8 +15,8 @@ from pathlib import Path
 
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
-from tests.support.evidence import booted
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import booted
+from torture import ControlFailed, Lab, Trial, Violation
 
 MEDDLER = (sys.executable, "-m", "tests.support.meddler")
 PROGRAM = (sys.executable, "-m", "colibri")

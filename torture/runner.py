@@ -23,11 +23,11 @@ from pathlib import Path
 import apsw
 
 from colibri import VERSION
-from tests.torture import ControlFailed, Lab, Trial, Violation
-from tests.torture.table import render
-from tests.torture.trials import TRIALS
+from torture import ControlFailed, Lab, Trial, Violation
+from torture.table import render
+from torture.trials import TRIALS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "reliability.json"
 PAGE = ROOT / "docs" / "reliability.md"
 

@@ -1,8 +1,8 @@
 """Crash states: what a disk may hold after a power cut, at every operation of the real server.
 
-tests.support.recorded notes all that SQLite does to the disk and all that the server says. The
-notes are played back, and after any of them the power may fail: tests.support.powercut says what is
-left. Each such state is opened by the ordinary code, must be sound and have all that was
+tests.support.recording_disk notes all that SQLite does to the disk and all that the server says.
+The notes are played back, and after any of them the power may fail: tests.support.powercut says
+what is left. Each such state is opened by the ordinary code, must be sound and have all that was
 acknowledged.
 """
 
@@ -22,13 +22,13 @@ from colibri.store import db as store
 from colibri.store import ledger
 from colibri.store.verify import verify
 from tests.support.client import JSON, Server
-from tests.support.evidence import LOG, fill
+from tests.support.ledger_reader import LOG, fill
+from tests.support.ledger_writer import Lab as Writer
 from tests.support.powercut import Disk
-from tests.support.recorded import DATABASE, read_notes
-from tests.support.traillab import Lab as Writer
-from tests.torture import ControlFailed, Lab, Trial, Violation, in_memory
+from tests.support.recording_disk import DATABASE, read_notes
+from torture import ControlFailed, Lab, Trial, Violation, in_memory
 
-RECORDED = (sys.executable, "-m", "tests.support.recorded")
+RECORDED = (sys.executable, "-m", "tests.support.recording_disk")
 STATES_PER_STORY = 500
 CONTROL_STATES = 200
 MIGRATIONS = store.load_migrations()

@@ -19,9 +19,9 @@ from colibri.store import sessions, tasks, trail
 from colibri.tools.text import TaskId
 from colibri.tools.tool import Tool, Work
 from tests.support.client import JSON, Server
-from tests.support.evidence import reading
+from tests.support.ledger_reader import reading
 
-TASKLAB = (sys.executable, "-m", "tests.support.tasklab")
+TASKLAB = (sys.executable, "-m", "tests.support.task_client")
 STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
 ZEROS = "0" * 64
 

@@ -3,17 +3,17 @@
 import json
 from pathlib import Path
 
-from tests.support.client import JSON
-from tests.support.evidence import eventually, missing, verified
-from tests.support.program import colibri, database_of
-from tests.support.writers import (
+from tests.support.busy_servers import (
     Writer,
     acknowledged,
     four_writers,
     plain_copy_lacks_something,
     wait_for_calls,
 )
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.client import JSON
+from tests.support.ledger_reader import eventually, missing, verified
+from tests.support.program import colibri, database_of
+from torture import ControlFailed, Lab, Trial, Violation
 
 
 def _back_up(project: Path, writers: list[Writer], copy: Path) -> int:

@@ -1,4 +1,4 @@
-"""The real server with its work counted: `python -m tests.support.counted FILE`.
+"""The real server with its work counted: `python -m tests.support.counting_server FILE`.
 
 FILE holds three numbers that grow while the server runs, and that a test may read at any time:
 

@@ -20,20 +20,20 @@ from random import Random
 from typing import Any, NamedTuple
 
 from colibri.core import merkle
+from tests.support.bundle_mutants import forgery, mutant
 from tests.support.client import JSON
-from tests.support.mutants import forgery, mutant
 from tests.support.program import colibri
-from tests.support.walk import Walk, random_run
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.random_walks import Walk, random_run
 from tests.verify.conftest import INDEX, MODULE, VECTORS, judge, load_verifier
 from tests.verify.test_merkle_vectors import Proof, mutate, python_root, server_accepts
+from torture import ControlFailed, Lab, Trial, Violation
 
 SIZE = 256
 QUICK_SIZE = 64
 PROOFS_PER_BUNDLE = 50  # mutated proofs for each mutated bundle
 PROJECTS = 2
 RUNS_EACH = 2
-BATCH = Path(__file__).parents[1] / "verify" / "batch.mjs"
+BATCH = Path(__file__).parents[1] / "tests" / "verify" / "batch.mjs"
 AT_ONCE = 100  # bundles: more would not fit through a pipe in one piece
 
 PYTHON = load_verifier()

@@ -23,7 +23,7 @@ import apsw
 from colibri.core.errors import ResourceError
 from colibri.store import db as store
 from tests.support.client import environment
-from tests.torture import ControlFailed, Lab, Trial, Violation, in_memory
+from torture import ControlFailed, Lab, Trial, Violation, in_memory
 
 WRITERS = 2
 CHECKPOINTERS = 3
@@ -87,7 +87,7 @@ def _round(path: Path, library: str, seed: int, seconds: float = ROUND_SECONDS) 
     db.execute("PRAGMA journal_mode = WAL")
     db.execute(SCHEMA)
     roles = ["commits"] * WRITERS + ["checkpoints"] * CHECKPOINTERS
-    command = [sys.executable, "-m", "tests.torture.canary"]
+    command = [sys.executable, "-m", "torture.canary"]
     processes = [
         subprocess.Popen(
             [*command, role, str(path), library, str(seed + number), str(seconds)],

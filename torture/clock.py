@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
-from tests.support.evidence import reading
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import reading
+from torture import ControlFailed, Lab, Trial, Violation
 
 MISDATED = (sys.executable, "-m", "tests.support.misdated")
 VERIFIER = (sys.executable, "-m", "colibri_verify")

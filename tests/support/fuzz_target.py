@@ -1,7 +1,7 @@
 """The parser and the validation as a target: a line in, at most one answer out, no exception.
 
-As a program it runs under atheris, if that is installed: `python -m tests.support.fuzzed -runs=…`
-takes the options of libFuzzer.
+As a program it runs under atheris, if that is installed, and takes the options of libFuzzer:
+`python -m tests.support.fuzz_target -runs=…`.
 """
 
 import json
@@ -15,7 +15,7 @@ from colibri.server.lines import Malformed, parse
 from colibri.server.wire import Request, Wire
 from colibri.tools import schema
 from colibri.tools.catalogue import CATALOGUE
-from tests.support.hostile import dump, request
+from tests.support.hostile_lines import dump, request
 
 VALIDATORS = {tool.name: schema.validator(tool.input) for tool in CATALOGUE}
 

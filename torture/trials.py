@@ -1,6 +1,6 @@
 """The trials, in the order of the table."""
 
-from tests.torture import (
+from torture import (
     Trial,
     backup,
     canary,

@@ -6,7 +6,7 @@ from typing import Any
 
 from colibri.store import ledger
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.traillab import TO_VERIFY, Lab, opened
+from tests.support.ledger_writer import TO_VERIFY, Lab, opened
 
 Printed = Callable[..., tuple[int, str, str]]  # a command in a pipe: exit code, stdout, stderr
 Shown = Callable[..., str]  # a command in a terminal

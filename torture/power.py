@@ -20,8 +20,8 @@ from pathlib import Path
 from colibri.core.errors import ResourceError
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import missing, reading
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import missing, reading
+from torture import ControlFailed, Lab, Trial, Violation
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.torture import Trial
+from torture import Trial
 
 BEGIN = "<!-- the table: made by scripts/torture --write -->"
 END = "<!-- end of the table -->"

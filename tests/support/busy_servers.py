@@ -10,7 +10,7 @@ import apsw
 
 from colibri.core.errors import ResourceError
 from tests.support.client import COLIBRI, JSON, PATIENCE, Server
-from tests.support.evidence import eventually, missing
+from tests.support.ledger_reader import eventually, missing
 from tests.support.program import database_of
 
 

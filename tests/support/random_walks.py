@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
-from tests.support.choices import KINDS, Choices, Dice
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.evidence import reading
+from tests.support.ledger_reader import reading
 from tests.support.model import MADE_SESSION, Model
-from tests.support.tasklab import issues, refusal
-from tests.support.taskmodel import No
+from tests.support.task_client import issues, refusal
+from tests.support.task_model import No
+from tests.support.walk_steps import KINDS, Choices, Dice
 
 STEPS = 50  # in a run
 BREAKS = 0.2  # of the runs have a restart or a kill in them

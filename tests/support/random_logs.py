@@ -4,7 +4,7 @@ import random
 
 from colibri.core.errors import Refused
 from colibri.store import sessions
-from tests.support.traillab import Lab, in_memory
+from tests.support.ledger_writer import Lab, in_memory
 
 TYPES = ("plan", "analysis", "decision", "reflection")
 TEXTS = ("so", 'a "quoted" word', "two\nlines", "für später", "\N{SNOWMAN}", '},"tool":"x"', "\\")

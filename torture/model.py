@@ -14,8 +14,8 @@ from random import Random
 
 from tests.support.client import COLIBRI
 from tests.support.lenient import RULES
-from tests.support.walk import Step, Walk, random_run
-from tests.torture import ControlFailed, Lab, Trial, Violation
+from tests.support.random_walks import Step, Walk, random_run
+from torture import ControlFailed, Lab, Trial, Violation
 
 RUNS_PER_WALK = 20
 AT_ONCE = 4

@@ -1,8 +1,0 @@
-"""python -m tests.torture: see runner.py."""
-
-import sys
-
-from tests.torture.runner import main
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
