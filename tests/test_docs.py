@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from colibri import cli
-from colibri.cli.clients import CLIENTS
+from colibri.cli.settings.clients import CLIENTS
 from colibri.core.states import TRANSITIONS
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, TESTS, Server

@@ -82,7 +82,7 @@ def test_json_says_the_same_for_programs(project: Path, capsys: Capture) -> None
 
 def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
     impatient = (
-        "from colibri.cli import progress; progress.EVERY = 0\n"
+        "from colibri.cli.show import progress; progress.EVERY = 0\n"
         "from colibri.store import backup; backup.STEP = 10\n"
         "from colibri.__main__ import main; main()"
     )
@@ -233,7 +233,7 @@ def test_a_real_signal_leaves_nothing(project: Path) -> None:
     program = (
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from colibri.cli.progress import Bar\n"
+        "from colibri.cli.show.progress import Bar\n"
         "Bar.__call__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         "from colibri.__main__ import main; main()"
     )

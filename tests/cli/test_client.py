@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from colibri.cli import client
-from colibri.cli.client import Client
+from colibri.cli.demo import client
+from colibri.cli.demo.client import Client
 from colibri.config import bare_environment
 from colibri.core.errors import ResourceError
 from tests.support.client import environment

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from colibri import cli
-from colibri.cli import demo
-from colibri.cli.story import INTENT, LIE, STORY, TRUTH
+from colibri.cli.commands import demo
+from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
 from tests.support.client import PATIENCE, TESTS, environment
@@ -195,7 +195,7 @@ def test_a_directory_that_is_in_use_is_not_touched(tmp_path: Path, capsys: Captu
 INTERRUPTED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from colibri.cli import client
+from colibri.cli.demo import client
 real = client.Client.call
 def call(self, tool, arguments):
     if tool == "thought_record":

@@ -12,9 +12,12 @@ from typing import Any
 import apsw
 import pytest
 
-from colibri.cli import doctor, launch, storage, terminal
-from colibri.cli.clients import CLIENTS
-from colibri.cli.finding import Finding
+from colibri.cli import terminal
+from colibri.cli.commands import doctor
+from colibri.cli.doctor import storage
+from colibri.cli.doctor.finding import Finding
+from colibri.cli.settings import launch
+from colibri.cli.settings.clients import CLIENTS
 from colibri.config import load
 from colibri.store import db as database
 from colibri.store import place

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from colibri.cli import files
-from colibri.cli.jsonc import Broken
+from colibri.cli.settings.jsonc import Broken
 from colibri.core.errors import ResourceError
 from tests.support.mounts import immutable, small_disk
 

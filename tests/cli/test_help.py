@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from colibri import cli
-from colibri.cli import help
+from colibri.cli.show import help
 from tests.support.client import environment
 from tests.support.sample_project import Printed, Workshop
 from tests.support.terminal import COLIBRI

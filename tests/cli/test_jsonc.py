@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colibri.cli.jsonc import Broken, Json
+from colibri.cli.settings.jsonc import Broken, Json
 from tests.support.user_home import plain
 
 ALL = Json(comments=True, commas=True)

@@ -13,7 +13,7 @@ import pytest
 
 import colibri
 from colibri import VERSION
-from colibri.cli import launch
+from colibri.cli.settings import launch
 from colibri.core.errors import ResourceError
 from tests.support.client import TESTS, Server
 from tests.support.user_home import Home

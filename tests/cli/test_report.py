@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from colibri import cli
-from colibri.cli import report_page
+from colibri.cli.show import report_page
 from tests.support.ledger_writer import Lab, opened
 from tests.support.program import colibri, tell_story
 from tests.verify.conftest import load_verifier
@@ -198,7 +198,7 @@ def test_nothing_in_it_names_an_address_or_makes_markup_of_a_text() -> None:
 
 def test_the_program_holds_the_verifier_as_it_is() -> None:
     """But for the word export: what judges here is what judges in verify.html."""
-    folder = Path(report_page.__file__).parent.parent / "web"
+    folder = Path(cli.__file__).parent.parent / "web"
     verifier = (folder / "verify.mjs").read_text("utf-8")
     assert re.sub(r"^export ", "", verifier, flags=re.M) in report_page.program()
     assert not re.search(r"^\s*(import|export)\b", report_page.program(), re.M)

@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from colibri import cli
-from colibri.cli import restore as command
+from colibri.cli.commands import restore as command
 from colibri.store import backup as store
 from colibri.store import db as database
 from colibri.store import ledger

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from colibri import cli
-from colibri.cli import setup
-from colibri.cli.clients import CLIENTS
+from colibri.cli.commands import setup
+from colibri.cli.settings.clients import CLIENTS
 from tests.support.client import TESTS, Server
 from tests.support.client_settings import (
     ADDED,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri.cli import status
+from colibri.cli.commands import status
 from tests.support.ledger_writer import Lab, opened, story
 from tests.support.sample_project import Printed, Shown, Workshop
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from colibri.cli import terminal as shell
-from colibri.cli import times
+from colibri.cli.show import times
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 
 import colibri_verify
 from colibri import cli
-from colibri.cli import verdict
+from colibri.cli.show import verdict
 from colibri.core.report import Damage
 from colibri.store import db as database
 from colibri.store import verify as check
@@ -679,7 +679,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project
 
 
-IMPATIENT = "from colibri.cli import progress; progress.EVERY = 0\n"
+IMPATIENT = "from colibri.cli.show import progress; progress.EVERY = 0\n"
 MAIN = "from colibri.__main__ import main; main()"
 
 
@@ -713,7 +713,7 @@ def test_a_pipe_sees_no_progress(large: Path) -> None:
 INTERRUPTED = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from colibri.cli.progress import Bar
+from colibri.cli.show.progress import Bar
 real = Bar.slice
 def slice(self):
     real(self)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from colibri import cli
-from colibri.cli import erase as command
+from colibri.cli.commands import erase as command
 from colibri.store import db as database
 from colibri.store.search import BATCH
 from tests.support.client import COLIBRI, PATIENCE, Server, environment

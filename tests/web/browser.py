@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from colibri.cli import report_page
+from colibri.cli.show import report_page
 from colibri.store import bundle
 from tests.support.ledger_writer import Lab
 

@@ -9,16 +9,14 @@ import sys
 import textwrap
 
 from colibri import VERSION
-from colibri.cli import (
+from colibri.cli import files, lookup, terminal
+from colibri.cli.commands import (
     backup,
     demo,
     doctor,
     erase,
     export,
-    files,
-    help,
     log,
-    lookup,
     report,
     restore,
     serve,
@@ -26,10 +24,10 @@ from colibri.cli import (
     setup,
     status,
     tasks,
-    terminal,
     trail,
     verify,
 )
+from colibri.cli.show import help
 from colibri.core.errors import ConfigError, Refused, ResourceError
 
 COMMANDS = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from colibri.cli.jsonc import Broken
+from colibri.cli.settings.jsonc import Broken
 from colibri.core.errors import Refused, ResourceError
 
 # Ours.

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 
-from colibri.cli import launch
+from colibri.cli.settings import launch
 
 NAMES = ("colibri", launch.DISTRIBUTION)  # of the scripts that an installer makes
 _COMMAND = re.compile(r"(?<![\w/.-])colibri (?=--help\b|[a-z])")

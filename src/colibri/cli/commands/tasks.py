@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from apsw import Connection
 
-from colibri.cli import follow, lookup, project, steps, terminal, times, words
+from colibri.cli import follow, lookup, project, terminal
+from colibri.cli.show import steps, times, words
 from colibri.core.states import Status
 from colibri.store import tasks
 from colibri.store.tasks import Filter, Task

@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Any
 
-from colibri.cli.jsonc import BOM, Broken, line_end
+from colibri.cli.settings.jsonc import BOM, Broken, line_end
 
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")

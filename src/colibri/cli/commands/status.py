@@ -7,7 +7,8 @@ from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import program, project, terminal, times, words
+from colibri.cli import program, project, terminal
+from colibri.cli.show import times, words
 from colibri.config import Config, load
 from colibri.core.ledger import Head
 from colibri.core.states import Status

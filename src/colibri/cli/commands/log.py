@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from apsw import Connection
 
-from colibri.cli import follow, lookup, project, terminal, times, words
+from colibri.cli import follow, lookup, project, terminal
+from colibri.cli.show import times, words
 from colibri.core.errors import Refused
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break

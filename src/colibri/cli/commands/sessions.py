@@ -2,7 +2,8 @@
 
 import argparse
 
-from colibri.cli import project, terminal, times, words
+from colibri.cli import project, terminal
+from colibri.cli.show import times, words
 from colibri.store import timeline
 from colibri.store.sessions import Session
 

@@ -10,8 +10,9 @@ from typing import Any
 import apsw
 from apsw import Connection
 
-from colibri.cli import files, lookup, project, terminal, verdict
-from colibri.cli.progress import Bar
+from colibri.cli import files, lookup, project, terminal
+from colibri.cli.show import verdict
+from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from apsw import Connection
 
-from colibri.cli import follow, lookup, program, project, steps, terminal, times, words
+from colibri.cli import follow, lookup, program, project, terminal
+from colibri.cli.show import steps, times, words
 from colibri.core.errors import Refused
 from colibri.core.ledger import TYPES
 from colibri.store import sessions, timeline

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colibri.cli import files, launch, project, terminal
-from colibri.cli.clients import CLIENTS, FIXED, NAME, Language
+from colibri.cli import files, project, terminal
 from colibri.cli.files import Text
-from colibri.cli.jsonc import Broken
+from colibri.cli.settings import launch
+from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
+from colibri.cli.settings.jsonc import Broken
 from colibri.config import Config, load
 from colibri.core.errors import Refused
 

@@ -9,8 +9,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from colibri.cli import terminal, times, words
-from colibri.cli.words import Spans
+from colibri.cli import terminal
+from colibri.cli.show import times, words
+from colibri.cli.show.words import Spans
 from colibri.store.timeline import Record, Step
 
 MARKS = {"ok": "", "open": "… "}  # what went otherwise gets a cross

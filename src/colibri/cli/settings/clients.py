@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from colibri.cli.jsonc import Json
-from colibri.cli.toml import Toml
+from colibri.cli.settings.jsonc import Json
+from colibri.cli.settings.toml import Toml
 from colibri.config import home_of
 
 NAME = "colibri"

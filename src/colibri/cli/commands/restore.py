@@ -13,8 +13,8 @@ import apsw
 from apsw import Connection
 
 from colibri.cli import program, project, terminal
-from colibri.cli.backup import check, is_same, summary
-from colibri.cli.progress import Bar
+from colibri.cli.commands.backup import check, is_same, summary
+from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, Refused, ResourceError
 from colibri.core.ledger import Head

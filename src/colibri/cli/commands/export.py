@@ -7,7 +7,8 @@ from typing import Any
 
 from apsw import Connection
 
-from colibri.cli import files, lookup, program, project, terminal, written
+from colibri.cli import files, lookup, program, project, terminal
+from colibri.cli.show import written
 from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents

@@ -4,7 +4,8 @@ import argparse
 
 from apsw import Connection
 
-from colibri.cli import files, lookup, project, report_page, terminal, written
+from colibri.cli import files, lookup, project, terminal
+from colibri.cli.show import report_page, written
 from colibri.store import bundle
 from colibri.store.bundle import Contents
 

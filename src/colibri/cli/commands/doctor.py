@@ -14,10 +14,12 @@ import apsw
 
 import colibri
 from colibri import VERSION
-from colibri.cli import files, launch, program, project, storage, terminal
-from colibri.cli.clients import CLIENTS, NAME
-from colibri.cli.finding import Finding, guarded, ok, problem, warning
-from colibri.cli.jsonc import Broken
+from colibri.cli import files, program, project, terminal
+from colibri.cli.doctor import storage
+from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
+from colibri.cli.settings import launch
+from colibri.cli.settings.clients import CLIENTS, NAME
+from colibri.cli.settings.jsonc import Broken
 from colibri.config import load
 from colibri.core.errors import ConfigError, ResourceError
 from colibri.store import db

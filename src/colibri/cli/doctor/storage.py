@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import apsw
 
-from colibri.cli.finding import Finding, guarded, ok, problem, warning
+from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode

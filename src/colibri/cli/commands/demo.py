@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from colibri.cli import program, terminal
-from colibri.cli.client import Client
-from colibri.cli.story import INTENT, LIE, STORY, TRUTH, Step
+from colibri.cli.demo.client import Client
+from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step
 from colibri.config import bare_environment
 from colibri.core.errors import Refused, ResourceError
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colibri.cli import files, program, project, terminal
-from colibri.cli.progress import Bar
+from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Refused, ResourceError
 from colibri.core.ledger import Head

@@ -1,0 +1,1 @@
+"""What `colibri doctor` looks at, and how it says what it found."""

@@ -1,0 +1,1 @@
+"""How records, times, verdicts and help read."""
