@@ -16,7 +16,7 @@ from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
 from tests.support.ledger_reader import reading
 from torture import ControlFailed, Lab, Trial, Violation
 
-MISDATED = (sys.executable, "-m", "tests.support.misdated")
+MISDATED = (sys.executable, "-m", "tests.support.wrong_clock")
 VERIFIER = (sys.executable, "-m", "colibri_verify")
 THOUGHTS = 12
 TASKS = 6
@@ -117,7 +117,7 @@ def control(lab: Lab) -> str:
     """A server that sorts by time."""
     expected = _round(lab.fresh("right"), (COLIBRI, COLIBRI), {})
     try:
-        _compare(lab, "by-clock", expected, "by_clock")
+        _compare(lab, "by-clock", expected, "sorts-by-time")
     except Violation as problem:
         return f"a server that sorts by time is caught ({str(problem).partition(' with')[0]})"
     raise ControlFailed("a server that sorts its thoughts by time was not caught")

@@ -199,7 +199,7 @@ def control(lab: Lab) -> str:
     caught = []
     for name, faults, syncs in (
         ("a disk that ignores syncs", (), False),
-        ("a server that does not sync its commits", ("lazy",), True),
+        ("a server that does not sync its commits", ("never-syncs",), True),
     ):
         story = Story(lab.fresh(name), lab.random, 0, *faults)
         with in_memory() as directory:

@@ -3,16 +3,16 @@
 import errno
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import condition, missing, reading
 from torture import ControlFailed, Lab, Trial, Violation
 
-HASTY = (sys.executable, "-m", "tests.support.hasty")
+HASTY = program("answers-early")
 
 
 def needs() -> str:

@@ -6,7 +6,6 @@ only if strace says that it did. Afterwards an unhurt server must find all that 
 
 import random
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,10 +13,11 @@ from pathlib import Path
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import condition, missing, reading
 from torture import ControlFailed, Lab, Trial, Violation
 
-HASTY = (sys.executable, "-m", "tests.support.hasty")
+HASTY = program("answers-early")
 ROUNDS_PER_LEDGER = 50
 CONTROL_ROUNDS = 60
 # The more often a call is made, the likelier it is chosen.

@@ -6,7 +6,6 @@ the server, read before the kill or after it.
 """
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ from random import Random
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import condition, missing, reading
 from torture import ControlFailed, Lab, Trial, Violation
 
-HASTY = (sys.executable, "-m", "tests.support.hasty")
+HASTY = program("answers-early")
 ROUNDS_PER_LEDGER = 100  # then a new one: a start after a kill checks the whole file
 BURST = 150  # calls in flight when the kill comes
 CONTROL_ROUNDS = 30

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
+from tests.support.faulty import program
 from tests.support.ledger_reader import booted
 from torture import ControlFailed, Lab, Trial, Violation
 
-MEDDLER = (sys.executable, "-m", "tests.support.meddler")
+MEDDLER = program("drops-locks")
 PROGRAM = (sys.executable, "-m", "colibri")
 FILES = ("", "-wal", "-shm")
 SQLITE = "/apsw/"  # the library that has SQLite within it

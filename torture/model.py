@@ -4,7 +4,6 @@ All of it goes through the real server over stdio. A walk is many runs of 50 ste
 a difference is repeated on a new one and its steps are dropped while it still occurs.
 """
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
+from tests.support import faulty
 from tests.support.client import COLIBRI
-from tests.support.lenient import RULES
 from tests.support.random_walks import Step, Walk, random_run
 from torture import ControlFailed, Lab, Trial, Violation
 
@@ -80,17 +79,18 @@ def shrunk(lab: Lab, program: Sequence[str], found: Different) -> Different:
 
 def control(lab: Lab) -> str:
     """Servers that have forgotten a rule must be caught, and for that: the real one is not."""
-    for number, rule in enumerate(RULES):
-        program = (sys.executable, "-m", "tests.support.lenient", rule)
+    for number, rule in enumerate(faulty.FORGOTTEN_RULES):
         for attempt in range(CONTROL_WALKS):  # not every walk comes to where the rule matters
             try:
-                walk(lab.fresh(f"lenient-{number}-{attempt}"), program, random_walk(lab.random))
+                place = lab.fresh(f"lenient-{number}-{attempt}")
+                walk(place, faulty.program(rule), random_walk(lab.random))
             except Different as found:
                 walk(lab.fresh(f"real-{number}"), COLIBRI, found.steps)
                 break
         else:
-            raise ControlFailed(f"nobody noticed that {rule}")
-    return f"{len(RULES)} servers that have each forgotten a rule are caught: {'; '.join(RULES)}"
+            raise ControlFailed(f"nobody noticed that {faulty.FAULTS[rule].what}")
+    forgotten = [faulty.FAULTS[rule].what for rule in faulty.FORGOTTEN_RULES]
+    return f"servers that have each forgotten a rule are caught: {'; '.join(forgotten)}"
 
 
 def one_walk(lab: Lab, seed: int, runs: int) -> tuple[Counter[str], int]:

@@ -10,7 +10,6 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -20,12 +19,13 @@ from pathlib import Path
 from colibri.core.errors import ResourceError
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import missing, reading
 from torture import ControlFailed, Lab, Trial, Violation
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2
-LAZY = (sys.executable, "-m", "tests.support.lazy")
+LAZY = program("never-syncs")
 CONTROL_CUTS = 30
 DISK_MIB = 256
 

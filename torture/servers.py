@@ -1,6 +1,5 @@
 """Eight servers on one project: all started on nothing at the same instant, then all writing."""
 
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -8,10 +7,11 @@ from pathlib import Path
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import condition, missing, reading
 from torture import ControlFailed, Lab, Trial, Violation
 
-IMPATIENT = (sys.executable, "-m", "tests.support.impatient")
+IMPATIENT = program("does-not-wait")
 SERVERS = 8
 CALLS_PER_START = 20  # each server makes so many calls for each start of the trial: 2,000 of 100
 P99_MS = 500

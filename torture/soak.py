@@ -6,7 +6,6 @@ and are full after the warm-up. A server's memory is what the system says is res
 moments when nobody calls.
 """
 
-import sys
 import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Any
 
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import condition, missing, reading
 from tests.support.task_model import WAY
 from torture import ControlFailed, Lab, Trial, Violation
@@ -143,8 +143,7 @@ class Soak:
 
 def control(lab: Lab) -> str:
     """One of three servers leaks descriptors, one memory: both are seen, and not the third."""
-    leaky = (sys.executable, "-m", "tests.support.leaky")
-    programs = [(*leaky, "descriptors"), (*leaky, "memory"), COLIBRI]
+    programs = [program("leaks-descriptors"), program("leaks-memory"), COLIBRI]
     soak = Soak(lab, lab.fresh("leaky"), programs, CONTROL_SECONDS)
     try:
         soak.run()

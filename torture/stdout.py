@@ -1,7 +1,7 @@
 """stdout belongs to the protocol: every byte from exec to exit, whatever else is printed.
 
 Two servers: the real one, in an interpreter where every package that it loads talks while it is
-imported; and one with tools that talk in all the ways of tests.support.noise, in every lane.
+imported; and one with tools that talk in all the ways of tests.support.noisy_server, in every lane.
 """
 
 import json
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.client import COLIBRI, JSON, PATIENCE, environment
-from tests.support.noise import NOISE
+from tests.support.noisy_server import NOISE
 from torture import ControlFailed, Lab, Trial, Violation
 
-NOISY = (sys.executable, "-m", "tests.support.noisy")
+NOISY = (sys.executable, "-m", "tests.support.noisy_server")
 # Python runs this before anything else: packages that are not Python's own talk when imported.
 TALKATIVE = """\
 import os, sys
@@ -91,7 +91,7 @@ def _noises(lab: Lab) -> list[tuple[str, JSON]]:
 def control(lab: Lab) -> str:
     """A server that leaves stdout where it was."""
     try:
-        _life(lab.fresh("leaky"), (*NOISY, "leaky"), _noises(lab))
+        _life(lab.fresh("leaky"), (*NOISY, "shares-stdout"), _noises(lab))
     except Violation as problem:
         return f"a server that shares stdout is caught ({problem})"
     raise ControlFailed("a server that shares stdout with everybody was not caught")

@@ -14,7 +14,7 @@ import pytest
 
 from colibri.server.transport import Peer, Stream, linked
 from tests.support.client import environment
-from tests.support.noise import NOISE
+from tests.support.noisy_server import NOISE
 
 PATIENCE = 30.0
 MIB = 1024 * 1024

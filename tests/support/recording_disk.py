@@ -1,5 +1,7 @@
 """The real server on a disk that takes notes: every write, sync, truncation and deletion.
 
+A fault of tests.support.faulty may be named: a server that this disk must catch.
+
 The notes, one marshalled tuple after the other, go to the file named by DISK_NOTES; beside them is
 every line that the server sends, in the order in which it all happened. Whoever reads them can say
 what a disk may hold after a power cut at any moment.
@@ -17,6 +19,7 @@ import apsw
 
 from colibri.server import main
 from colibri.server.transport import Stream
+from tests.support.faulty import FAULTS
 
 Note = tuple[Any, ...]
 CHECKPOINT_PAGES = 24  # small, so that a short story has checkpoints and a log that begins anew
@@ -104,14 +107,6 @@ def _overhear(notes: Notes) -> None:
     Stream.send = noted  # type: ignore[method-assign]
 
 
-def _sync_nothing() -> None:
-    """The fault of tests.support.lazy: a server that this disk must catch."""
-    from colibri.store import db
-    from tests.support import lazy
-
-    db.transaction = lazy.lazily  # type: ignore[assignment]
-
-
 def _checkpoint_often(db: apsw.Connection) -> None:
     db.wal_autocheckpoint(CHECKPOINT_PAGES)
 
@@ -121,6 +116,6 @@ if __name__ == "__main__":
     disk = Disk(notes)  # as long as it is known, it is SQLite's default
     apsw.connection_hooks.append(_checkpoint_often)
     _overhear(notes)
-    if sys.argv[1:] == ["lazy"]:
-        _sync_nothing()
+    if sys.argv[1:]:
+        FAULTS[sys.argv[1]].install()
     sys.exit(main())

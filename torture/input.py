@@ -7,7 +7,6 @@ installed, `python -m tests.support.fuzz_target` looks for more, guided by cover
 import json
 import queue
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import Any
 
 from colibri.server import lines, wire
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.credulous import credulous
+from tests.support.faulty import program, take_any_json
 from tests.support.fuzz_target import Target
 from tests.support.hostile_lines import (
     CALLS,
@@ -31,7 +30,7 @@ from tests.support.hostile_lines import (
 )
 from torture import ControlFailed, Lab, Trial, Violation
 
-CREDULOUS = (sys.executable, "-m", "tests.support.credulous")
+CREDULOUS = program("takes-any-json")
 PER_MESSAGE = 50  # inputs to the parser for each message to the server
 CONTROL_INPUTS = 2_000
 SECONDS = 1.0  # the longest that a line may take
@@ -207,7 +206,7 @@ def _endless(project: Path, mebibytes: int) -> int:
 
 def control(lab: Lab) -> str:
     """A server that parses as json.loads does, in this process and alive."""
-    credulous()
+    take_any_json()
     try:
         _parser(lab.random, CONTROL_INPUTS)
     except Violation as problem:

@@ -1,6 +1,6 @@
 """A real server whose tools, and whose imports, talk on stdout in every way there is.
 
-With `leaky` it does not put its descriptor away first: the negative control.
+A fault of tests.support.faulty may be named: the negative control.
 """
 
 import os
@@ -11,12 +11,28 @@ from msgspec import Struct
 
 from colibri.config import load
 from colibri.core.modes import Capability
+from colibri.server import transport
 from colibri.server.boot import register_catalogue
 from colibri.server.context import add_tool, create_server
-from colibri.server.transport import Stream, claim_stdout
 from colibri.tools.tool import Lane, Tool, Work
-from tests.support.noise import NOISE
+from tests.support.faulty import FAULTS
 
+# Statements that say "noise" where only the protocol may speak.
+NOISE = {
+    "print": "print('noise')",
+    "a flushed print": "print('noise', flush=True)",
+    "the original stdout": "sys.__stdout__.write('noise')",
+    "bytes": "sys.stdout.buffer.write(b'noise')",
+    "a warning": "import warnings; warnings.warn('noise')",
+    "a logger": "import logging; logging.basicConfig(stream=sys.stdout); logging.error('noise')",
+    "the descriptor": "os.write(1, b'noise')",
+    "a file on the descriptor": "open(1, 'w', closefd=False).write('noise')",
+    "a child process": "import subprocess; subprocess.run(['echo', 'noise'])",
+    "a shell": "os.system('echo noise')",
+    "a fork": "os.fork() or (os.write(1, b'noise'), os._exit(0)); os.wait()",
+    "C": "import ctypes; c = ctypes.CDLL(None); c.puts(b'noise'); c.fflush(None)",
+    "an uncaught exception": "raise SystemExit('noise')",
+}
 LANES: dict[Lane, Capability] = {
     "probe": Capability.PROBE,
     "read": Capability.BROWSE,
@@ -44,9 +60,11 @@ def _noisy_import(event: str, arguments: tuple[Any, ...]) -> None:
 
 def main(*options: str) -> int:
     """Serve on stdio."""
-    private = os.dup(1) if "leaky" in options else claim_stdout()
+    for fault in options:
+        FAULTS[fault].install()
+    private = transport.claim_stdout()
     sys.addaudithook(_noisy_import)
-    ctx = create_server(config=load(), transport=Stream(0, private))
+    ctx = create_server(config=load(), transport=transport.Stream(0, private))
     register_catalogue(ctx)
     for lane, capability in LANES.items():
         add_tool(

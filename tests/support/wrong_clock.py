@@ -1,7 +1,6 @@
 """The real server with a clock that nobody has set right: it jumps, also back.
 
-WRONG_CLOCK seeds the jumps. With `by_clock` it also has a fault, the negative control: it tells
-thoughts in the order of their time instead of the ledger's.
+WRONG_CLOCK seeds the jumps. A fault of tests.support.faulty may be named: it has that one too.
 """
 
 import os
@@ -9,9 +8,9 @@ import sys
 import time
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
 
 from colibri.server import main
+from tests.support.faulty import FAULTS
 
 HOUR = 3_600
 # As a dead battery, a summer time, the end of 32 bits and a typing error leave a clock.
@@ -46,21 +45,8 @@ class Clock:
         return self._now
 
 
-def _by_clock() -> None:
-    """A fault: `at` decides."""
-    from colibri.store import trail
-
-    find = trail.find
-
-    def sorted_by_time(*arguments: Any, **options: Any) -> Any:
-        found, total = find(*arguments, **options)
-        return sorted(found, key=lambda thought: thought.created_at), total
-
-    trail.find = sorted_by_time
-
-
 if __name__ == "__main__":
     time.time_ns = Clock(os.environ["WRONG_CLOCK"])
-    if sys.argv[1:] == ["by_clock"]:
-        _by_clock()
+    if sys.argv[1:]:
+        FAULTS[sys.argv[1]].install()
     sys.exit(main())

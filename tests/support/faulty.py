@@ -1,0 +1,189 @@
+"""The real server with one thing wrong: `python -m tests.support.faulty FAULT`.
+
+Each fault is the negative control of a trial or a test: a harness that does not notice this server
+proves nothing about the real one. A new fault is a function under its row: `@fault(name, what)`.
+"""
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+
+class Fault(NamedTuple):
+    """What is wrong with the server, in words, and what makes it so in this process."""
+
+    what: str
+    install: Callable[[], None]
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(name: str, what: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """A row of the table."""
+
+    def enter(install: Callable[[], None]) -> Callable[[], None]:
+        FAULTS[name] = Fault(what, install)
+        return install
+
+    return enter
+
+
+def program(name: str) -> tuple[str, ...]:
+    """The command that serves on stdio with this fault."""
+    assert name in FAULTS
+    return (sys.executable, "-m", "tests.support.faulty", name)
+
+
+@fault("answers-early", "a call is answered before its commit")
+def _answer_early() -> None:
+    from colibri.core.errors import Unavailable
+    from colibri.server.call import Call
+    from colibri.server.envelope import UNAVAILABLE
+    from colibri.server.faults import CommitFailed
+    from colibri.server.pipeline import Pipeline
+    from colibri.server.recorder import Recorder
+
+    def hasty_round(self: Pipeline, recorder: Recorder, calls: deque[Call]) -> None:
+        """Pipeline.round, with the answers inside the transaction. It lives on when that fails."""
+        try:
+            with recorder.transaction(durable=True) as chain:
+                while calls:
+                    call = calls.popleft()
+                    outcome = self._run_in_savepoint(call, recorder, chain)
+                    self.finish(call, outcome, recorder.exit(chain, call, outcome))
+                time.sleep(0.01)
+        except (Unavailable, CommitFailed) as problem:
+            while calls:
+                self.turn_away(calls.popleft(), UNAVAILABLE, str(problem))
+
+    Pipeline.round = hasty_round  # type: ignore[method-assign]
+
+
+@fault("never-syncs", "no commit is synced")
+def _never_sync() -> None:
+    from colibri.store import db
+
+    transaction = db.transaction
+
+    @contextmanager
+    def lazily(connection: Any, *, durable: bool) -> Iterator[None]:
+        with transaction(connection, durable=False):
+            yield
+
+    db.transaction = lazily  # type: ignore[assignment]
+
+
+@fault("does-not-wait", "another process that holds the database is not waited for")
+def _do_not_wait() -> None:
+    from colibri.server.recorder import Patience
+
+    Patience.__call__ = lambda self, tries: False  # type: ignore[method-assign]
+
+
+@fault("drops-locks", "each reading call opens and closes the file: POSIX drops every lock on it")
+def _drop_locks() -> None:
+    from colibri.config import load
+    from colibri.server.pipeline import Pipeline
+
+    read = Pipeline.read
+
+    def meddling_read(self: Pipeline, *arguments: Any) -> None:
+        os.close(os.open(load().db_path, os.O_RDONLY))
+        read(self, *arguments)
+
+    Pipeline.read = meddling_read  # type: ignore[assignment, method-assign]
+
+
+@fault("takes-any-json", "a line is parsed as json.loads does, and nothing but that")
+def take_any_json() -> None:
+    import json
+
+    from colibri.server import wire
+
+    wire.parse = json.loads  # type: ignore[attr-defined, assignment]
+
+
+@fault("leaks-descriptors", "every call leaves a descriptor open")
+def _leak_descriptors() -> None:
+    _before_each_call(lambda: os.dup(2))
+
+
+@fault("leaks-memory", "every call leaves 64 KiB behind")
+def _leak_memory() -> None:
+    kept: list[bytes] = []
+    _before_each_call(lambda: kept.append(os.urandom(65_536)))
+
+
+def _before_each_call(leak: Callable[[], object]) -> None:
+    from colibri.server.call import Call
+    from colibri.server.pipeline import Pipeline
+
+    prepare = Pipeline.prepare
+
+    def leaky(self: Pipeline, call: Call) -> None:
+        leak()
+        prepare(self, call)
+
+    Pipeline.prepare = leaky  # type: ignore[method-assign]
+
+
+@fault("done-without-evidence", "a task is DONE without evidence")
+def _done_without_evidence() -> None:
+    from colibri.store import task_changes, tasks
+
+    for module in (task_changes, tasks):
+        setattr(module, "has_evidence", lambda db, task: True)  # noqa: B010 - mypy sees the other
+
+
+@fault("ignores-seals", "a sealed session takes thoughts")
+def _ignore_seals() -> None:
+    from colibri.store import sessions
+
+    sessions.get_open = sessions.get
+
+
+@fault("counts-all", "a total ignores the filter")
+def _count_all() -> None:
+    from colibri.store import trail
+
+    count = trail._count
+
+    def lax(db: Any, wanted: Any) -> int:
+        return count(db, trail.Filter(type=wanted.type))
+
+    trail._count = lax
+
+
+@fault("sorts-by-time", "thoughts are told in the order of their time instead of the ledger's")
+def _sort_by_time() -> None:
+    from colibri.store import trail
+
+    find = trail.find
+
+    def sorted_by_time(*arguments: Any, **options: Any) -> Any:
+        found, total = find(*arguments, **options)
+        return sorted(found, key=lambda thought: thought.created_at), total
+
+    trail.find = sorted_by_time
+
+
+@fault("shares-stdout", "the protocol's descriptor stays where every print reaches it")
+def _share_stdout() -> None:
+    from colibri.server import transport
+
+    transport.claim_stdout = lambda: os.dup(1)
+
+
+FORGOTTEN_RULES = ("done-without-evidence", "ignores-seals", "counts-all")
+
+
+if __name__ == "__main__":
+    from colibri.server import main
+
+    FAULTS[sys.argv.pop(1)].install()
+    sys.exit(main())
