@@ -2,7 +2,8 @@
 
 A full run is kept in bench/: results.json, RESULTS.md, plots/, and the block of bars in
 docs/performance.md; a run of named workloads replaces only those. A quick run goes to bench/.quick
-and changes nothing that is kept.
+and changes nothing that is kept. With `--against DIR` another checkout of Colibri is all it is
+compared with: bench/against.py.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import contestants, report
+from bench import against, contestants, report
 from bench.bars import judge
 from bench.contestants import Contestant, Field
 from bench.machine import machine, versions
@@ -37,8 +38,11 @@ from bench.workloads import (
 def main(arguments: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    if unknown := set(options.workload) - set(WORKLOADS):
-        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
+    known = list(against.WORKLOADS if options.against else WORKLOADS)
+    if unknown := set(options.workload) - set(known):
+        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if options.against:
+        return against.main(options.against, options.workload, quick=options.quick)
     folder = report.QUICK if options.quick else report.KEPT
     figures: report.Figures = {"workloads": {}, "runs": {}, "absent": {}}
     if not options.quick:
@@ -55,9 +59,12 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     words = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="scripts/bench", description=words)
-    named = f"only these: {', '.join(WORKLOADS)}"
+    named = f"only these: {', '.join(WORKLOADS)}; of --against: {', '.join(against.WORKLOADS)}"
     parser.add_argument("workload", nargs="*", metavar="WORKLOAD", help=named)
     parser.add_argument("--quick", action="store_true", help="two minutes, to see that all works")
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="compare with the Colibri of this checkout"
+    )
     parser.add_argument("--render", action="store_true", help="measure nothing, only write anew")
     return parser
 

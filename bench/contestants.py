@@ -88,7 +88,7 @@ def colibri() -> Contestant:
         name=COLIBRI,
         command=(str(install.colibri()), "-I", "-c", program, "serve"),
         tools=Tools(
-            create=_equal,
+            create=equal,
             list=lambda folder: call("task_list", {"limit": 500}),
             next=lambda folder: call("task_next_actions", {"limit": 1}),
         ),
@@ -122,10 +122,10 @@ def typescript() -> Contestant:
 
 
 def _stack(name: str, *command: str) -> Contestant:
-    return Contestant(name, command, Tools(create=_equal))
+    return Contestant(name, command, Tools(create=equal))
 
 
-def _equal(folder: Path, number: int) -> Line:
+def equal(folder: Path, number: int) -> Line:
     return call("task_create", {"title": f"Task {number}: mend the {number % 997}"})
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import report
+from bench import against, report
 from bench.bars import BARS, judge
 from bench.report import Figures
 
@@ -51,3 +51,23 @@ def test_prose_outside_the_block_quotes_no_figure(figures: Figures) -> None:
     outside = before + rest.split(report.END)[1]
     words = [word.strip("().,;:%×") for word in outside.split()]
     assert not [word for word in words if "." in word and word.replace(".", "").isdigit()]
+
+
+@pytest.mark.parametrize(
+    ("bar", "ours", "theirs", "reached"),
+    [
+        (against.Bar(0.87), [8.7], [10.0], True),
+        (against.Bar(0.87), [8.8], [10.0], False),
+        (against.Bar(1.35, at_least=True), [13.4], [10.0], False),
+        (against.Bar(1_900, absolute=True), [1_900], [1], True),
+        (against.Bar(1_900, absolute=True), [1_901], [9_999], False),
+        (against.NO_WORSE, [9.9, 10.5, 10.6], [10.0, 10.0, 10.0], True),  # within the spread
+        (against.NO_WORSE, [10.1, 10.5, 10.6], [10.0, 10.0, 10.0], False),
+    ],
+)
+def test_a_bar_against_another_checkout(
+    bar: against.Bar, ours: list[float], theirs: list[float], reached: bool
+) -> None:
+    assert bar.reached(ours, theirs) is reached
+    page = against.table({against.HERE: {against.BYTES: ours}, against.THERE: {}})
+    assert against.BYTES not in page  # one side alone is no comparison
