@@ -1,6 +1,7 @@
 """catalogue.json is what the declared tools say."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 
 import colibri
 from colibri.tools import catalogue
-from tests.support.client import environment
+from tests.support.client import COLIBRI, Server, environment
+from tests.support.ledger_reader import calls
 
 SOURCE = Path(colibri.__file__).parent
 
@@ -59,6 +61,64 @@ def test_a_stale_file_fails_the_check_and_is_mended_without_it(copy: Path) -> No
     assert file.read_text(encoding="utf-8") == stale
     assert run(copy).returncode == 0
     assert file.read_text(encoding="utf-8") == current
+
+
+FIFTEENTH = """
+
+class Word(Struct, forbid_unknown_fields=True):
+    word: Annotated[str, Meta(description="Any word.", max_length=20)]
+
+
+class Count(Struct):
+    letters: int
+
+
+def count_letters(work: Work, args: Word) -> Count:
+    return Count(len(args.word))
+
+
+TOOLS = (
+    *TOOLS,
+    Tool(
+        name="letter_count",
+        title="Count letters",
+        description="How many letters a word has.",
+        input=Word,
+        output=Count,
+        lane="write",
+        capability=Capability.CHANGE,
+        pattern="B",
+        handler=count_letters,
+        idempotent=True,
+    ),
+)
+"""
+
+
+def test_a_fifteenth_tool_is_written_in_one_file(copy: Path, tmp_path: Path) -> None:
+    """Nothing else is touched by hand: listing, validation, recording and the check follow."""
+    before = _files(copy)
+    with (copy / "tools" / "tasks.py").open("a", encoding="utf-8") as file:
+        file.write(FIFTEENTH)
+    assert run(copy).returncode == 0
+    changed = {name for name, data in _files(copy).items() if before.get(name) != data}
+    assert changed == {"tools/tasks.py", "tools/catalogue.json"}
+
+    lib = os.pathsep.join([str(copy.parent), str(SOURCE.parent)])
+    with Server(tmp_path, COLIBRI, PYTHONPATH=lib) as server:
+        listed = [tool["name"] for tool in server.request("tools/list")["result"]["tools"]]
+        assert len(listed) == 15
+        assert server.data("letter_count", word="colibri") == {"letters": 7}
+        assert server.call("letter_count", word=7)["isError"] is True
+        assert server.data("audit_verify_chain")["valid"] is True
+        good, bad = calls(server.database, "letter_count")
+        assert (good.arguments, good.outcome) == ({"word": "colibri"}, "ok")
+        assert bad.outcome != "ok"
+
+
+def _files(package: Path) -> dict[str, bytes]:
+    files = (file for file in package.rglob("*") if file.suffix != ".pyc" and file.is_file())
+    return {file.relative_to(package).as_posix(): file.read_bytes() for file in files}
 
 
 def test_every_tool_says_what_an_agent_needs() -> None:
