@@ -22,8 +22,12 @@ from apsw import Connection
 
 from bench import install
 from colibri.core.ledger import Entry, enter_payload, exit_payload
-from colibri.store import db, ledger, proofs, sessions, task_changes, trail
+from colibri.store import ledger, proofs, sessions, task_changes, trail
 from colibri.store.ledger import Chain
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.identity import Opened
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.transaction import Transaction
 
 AT = "2026-01-01T00:00:00.000000Z"
 BATCH = 20_000
@@ -66,13 +70,13 @@ def tasks(path: str, count: int) -> None:
     opened = _open(path)
     name = ledger.log_id(opened.db)
     for first in range(0, count, BATCH // 4):
-        with db.transaction(opened.db, durable=False):
+        with Transaction(opened.db, durable=False):
             builder = Builder(opened.db, Chain(opened.db, name, lambda seq: os.urandom(32)))
             for number in range(first + 1, min(first + BATCH // 4, count) + 1):
                 builder.create(_fields(number))
                 if number % SESSION_EVERY == 0:
                     builder.session(session_of(number), f"T-{number:04d}")
-    db.close(opened)
+    opening.close(opened)
 
 
 def session_of(number: int) -> str:
@@ -97,7 +101,7 @@ def log(path: str, records: int, thoughts: int) -> None:
     opened = _open(path)
     name, number, left = ledger.log_id(opened.db), 0, thoughts
     while left or (ledger.head(opened.db) or (0,))[0] < records:
-        with db.transaction(opened.db, durable=False):
+        with Transaction(opened.db, durable=False):
             chain = Chain(opened.db, name, lambda seq: os.urandom(32))
             builder, first = Builder(opened.db, chain), chain.mark().seq
             if not first:
@@ -108,12 +112,12 @@ def log(path: str, records: int, thoughts: int) -> None:
             while chain.mark().seq - first < BATCH and chain.mark().seq < records:
                 number += 1
                 builder.story(number)
-    db.close(opened)
+    opening.close(opened)
 
 
-def _open(path: str) -> db.Opened:
+def _open(path: str) -> Opened:
     """Opened for building: nobody needs this file after a power cut, so nothing is synced."""
-    opened = db.open_writer(
+    opened = open_writer(
         path,
         lock_timeout=10,
         monotonic=time.monotonic,

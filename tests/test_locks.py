@@ -22,27 +22,27 @@ HARMLESS = {"shutil.get_terminal_size", "shutil.rmtree", "shutil.which"}
 LISTED = {
     "cli.__init__._give_up_output": "/dev/null",
     "cli.__init__._print_anywhere": "stdout",
-    "cli.client.__init__": "a log of its own",
-    "cli.demo.forge": "its own bundle",
+    "cli.demo.client.__init__": "a log of its own",
+    "cli.commands.demo.forge": "its own bundle",
     "cli.files._opened": "a new file, O_EXCL: nobody has it open",
     "cli.files.read": "the settings of a client",
-    "cli.report._open": "a browser",
-    "cli.report_page._read": "pages of the package",
-    "cli.verify._read": "what is no database, in a process that has none open",
+    "cli.commands.report._open": "a browser",
+    "cli.show.report_page._read": "pages of the package",
+    "cli.commands.verify._read": "what is no database, in a process that has none open",
     "server.boot.register_catalogue": "catalogue.json",
     "server.health.rss_mb": "/proc/self/statm",
     "server.transport.__init__": "a pipe",
     "server.transport.claim_stdout": "/dev/null",
-    "store.backup.copy": "a new file, O_EXCL: nobody has it open",
-    "store.backup.sync": "a directory",
-    "store.db._create": "a new file, O_EXCL: nobody has it open",
-    "store.db._load_migration": "SQL of the package",
-    "store.db._open_lock": "the lock file",
-    "store.db._sync_directory": "a directory",
-    "store.db.use": "the lock file",
+    "store.sqlite.backup.copy": "a new file, O_EXCL: nobody has it open",
+    "store.sqlite.backup.sync": "a directory",
+    "store.sqlite.files.create": "a new file, O_EXCL: nobody has it open",
+    "store.sqlite.schema._load_migration": "SQL of the package",
+    "store.sqlite.locks.open_lock": "the lock file",
+    "store.sqlite.files.sync_directory": "a directory",
+    "store.sqlite.locks.use": "the lock file",
     "store.skills._data": "a skill; not if it is the database under another name",
     "store.skills._opened": "a folder of skills",
-    "store.place.file_system": "the list of mounts",
+    "store.sqlite.place.file_system": "the list of mounts",
     "tools.catalogue.main": "catalogue.json",
 }
 
@@ -86,6 +86,20 @@ def test_every_place_that_opens_a_file_is_known_not_to_open_the_database() -> No
 def test_nothing_that_copies_or_maps_files_is_used() -> None:
     """Design §12: a second SQLite in the process would cancel locks too."""
     assert {use for _, tree in modules() for use in uses(tree)} == HARMLESS
+
+
+def imports_apsw(tree: ast.AST) -> bool:
+    return any(
+        (isinstance(node, ast.ImportFrom) and node.module == "apsw")
+        or (isinstance(node, ast.Import) and any(alias.name == "apsw" for alias in node.names))
+        for node in ast.walk(tree)
+    )
+
+
+def test_sqlite_is_known_in_store_sqlite_alone() -> None:
+    """Every other module takes `store.connection.Connection` and asks `store.faults`."""
+    knowing = {name for name, tree in modules() if imports_apsw(tree)}
+    assert knowing and all(name.startswith("store.sqlite.") for name in knowing)
 
 
 @pytest.mark.parametrize(

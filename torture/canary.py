@@ -21,7 +21,7 @@ from typing import Any
 import apsw
 
 from colibri.core.errors import ResourceError
-from colibri.store import db as store
+from colibri.store.sqlite.connection import MINIMUM_SQLITE, connect, require_sqlite
 from tests.support.client import environment
 from torture import ControlFailed, Lab, Trial, Violation, in_memory
 
@@ -36,7 +36,7 @@ INSERT = "INSERT INTO t VALUES (?, ?, ?)"
 
 
 def _shipped(path: str) -> Any:
-    return store.connect(path, "write")
+    return connect(path, "write")
 
 
 def _interpreters(path: str) -> Any:
@@ -112,7 +112,7 @@ def _round(path: Path, library: str, seed: int, seconds: float = ROUND_SECONDS) 
 
 def _check(path: Path, commits: int) -> None:
     """All pages are sound, and every commit is there."""
-    db = store.connect(str(path), "read")
+    db = connect(str(path), "read")
     try:
         found = [text for (text,) in db.execute("PRAGMA integrity_check(3)")]
         if found != ["ok"]:
@@ -130,7 +130,7 @@ def control(lab: Lab) -> str:
     """Damage done by hand, a version that is too old, and where there is one an old library."""
     with in_memory() as directory:
         caught = [_damage_is_seen(directory, lab.seed), _old_versions_are_refused()]
-        if sqlite3.sqlite_version_info < store.MINIMUM_SQLITE:
+        if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
             caught.append(_old_library_fails(directory, lab))
     return "; ".join(caught)
 
@@ -162,7 +162,7 @@ def _take_a_commit_away(path: Path) -> None:
 
 def _old_versions_are_refused() -> str:
     try:
-        store.require_sqlite("3.51.2")
+        require_sqlite("3.51.2")
     except ResourceError:
         return "3.51.2 is refused"
     raise ControlFailed("SQLite 3.51.2 was let in")

@@ -18,8 +18,11 @@ import apsw
 
 from colibri.core.errors import ColibriError
 from colibri.core.ledger import Head
-from colibri.store import db as store
 from colibri.store import ledger
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.schema import load_migrations, quick_check
+from colibri.store.sqlite.transaction import Transaction
 from colibri.store.verify import verify
 from tests.support.client import JSON, Server
 from tests.support.ledger_reader import LOG, fill
@@ -31,7 +34,7 @@ from torture import ControlFailed, Lab, Trial, Violation, in_memory
 RECORDED = (sys.executable, "-m", "tests.support.recording_disk")
 STATES_PER_STORY = 500
 CONTROL_STATES = 200
-MIGRATIONS = store.load_migrations()
+MIGRATIONS = load_migrations()
 # Where a story begins, in turn: with no database, or one of an older schema.
 BEGINNINGS = (0, 0, 1, 0, 2)
 CHANGES = ("task_create", "task_update", "audit_session_start", "thought_record", "merkle_finalize")
@@ -59,7 +62,7 @@ class Story:
     def _write_older(self, version: int) -> None:
         """A database as an older Colibri left it."""
         path = self._project / "data" / DATABASE
-        opened = store.open_writer(
+        opened = open_writer(
             str(path),
             lock_timeout=1.0,
             monotonic=time.monotonic,
@@ -68,12 +71,12 @@ class Story:
             new_log=lambda: LOG,
             migrations=MIGRATIONS[:version],
         )
-        with store.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             fill(opened.db, 20)
         if version > 1:
             Writer(opened.db).create("an older task")
         self.acknowledged = ledger.head(opened.db)
-        store.close(opened)
+        opening.close(opened)
         self.before = path.read_bytes()
 
     def _live(self) -> None:
@@ -142,7 +145,7 @@ class Checker:
                 file.unlink()
 
     def _open(self, acknowledged: Head | None) -> str:
-        opened = store.open_writer(
+        opened = open_writer(
             str(self._path),
             lock_timeout=1.0,
             monotonic=time.monotonic,
@@ -152,7 +155,7 @@ class Checker:
             migrations=MIGRATIONS,
         )
         try:
-            if damage := store.quick_check(opened.db):
+            if damage := quick_check(opened.db):
                 return f"corrupt: {damage[0]}"
             report = verify(opened.db, pause=lambda: None)
             if not report.valid:
@@ -162,7 +165,7 @@ class Checker:
                 return f"lost: record {acknowledged.seq} was acknowledged, {report.head} is newest"
             return ""
         finally:
-            store.close(opened)
+            opening.close(opened)
 
 
 def _receipt(line: bytes) -> Head | None:

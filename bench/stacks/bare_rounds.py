@@ -11,8 +11,8 @@ import time
 from hashlib import sha256
 from typing import Any
 
-from colibri.store import db as store
 from colibri.store.ledger import _INSERT, _INSERT_PAYLOAD
+from colibri.store.sqlite.opening import open_writer
 
 LOG = "colibri/" + "0" * 32
 TASK = (
@@ -27,7 +27,7 @@ GREETING = {
     "serverInfo": {"name": "bare", "version": "1"},
 }
 
-opened = store.open_writer(
+opened = open_writer(
     "data/colibri.db",
     lock_timeout=1,
     monotonic=time.monotonic,

@@ -14,7 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from colibri.core.ledger import COMMITMENT
-from colibri.store import db, verify
+from colibri.store import verify
+from colibri.store.sqlite.opening import open_reader
 
 ROWS = """
     SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
@@ -27,7 +28,7 @@ ROWS = """
 
 
 def bare(path: str) -> tuple[int, float]:
-    reader, count, start = db.open_reader(path), 0, time.perf_counter()
+    reader, count, start = open_reader(path), 0, time.perf_counter()
     for row in reader.execute(ROWS):
         sha256(COMMITMENT + row[10] + row[11]).hexdigest()
         if sha256(b"\0" + row[1]).digest() != row[2]:
@@ -37,7 +38,7 @@ def bare(path: str) -> tuple[int, float]:
 
 
 def whole(path: str) -> tuple[int, float]:
-    reader, start = db.open_reader(path), time.perf_counter()
+    reader, start = open_reader(path), time.perf_counter()
     report = verify.verify(reader, pause=lambda: None)
     taken = time.perf_counter() - start
     if not report.valid:

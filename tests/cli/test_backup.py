@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from colibri import cli
-from colibri.store import backup as store
+from colibri.store.sqlite import backup as store
 from tests.support.busy_servers import (
     Writer,
     acknowledged,
@@ -83,7 +83,7 @@ def test_json_says_the_same_for_programs(project: Path, capsys: Capture) -> None
 def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
     impatient = (
         "from colibri.cli.show import progress; progress.EVERY = 0\n"
-        "from colibri.store import backup; backup.STEP = 10\n"
+        "from colibri.store.sqlite import backup; backup.STEP = 10\n"
         "from colibri.__main__ import main; main()"
     )
     code, shown = run_in_terminal(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from colibri.store import db as database
+from colibri.store.sqlite.transaction import Transaction
 from tests.support.ledger_writer import Lab, drop_triggers, opened, story
 from tests.support.sample_project import Printed, Shown, Workshop
 
@@ -311,7 +311,7 @@ def test_reading_holds_no_lock_that_writers_wait_for(tmp_path: Path, colibri: Pr
     """Servers write meanwhile: nothing but reading happens, and no file is left behind."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
-        with database.transaction(db, durable=False):
+        with Transaction(db, durable=False):
             assert colibri(tmp_path, "log")[0] == 0
             assert colibri(tmp_path, "status")[0] == 0
         lab.read()

@@ -17,9 +17,11 @@ import pytest
 
 from colibri import cli
 from colibri.cli.commands import restore as command
-from colibri.store import backup as store
-from colibri.store import db as database
 from colibri.store import ledger
+from colibri.store.sqlite import backup as store
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, Server, environment
 from tests.support.ledger_reader import booted, reading, verified
@@ -287,22 +289,22 @@ def test_a_copy_of_an_older_schema_is_restored_and_migrated_by_the_next_start(
     project: Path, capsys: Capture
 ) -> None:
     """Design §12: schema not newer."""
-    old = database.open_writer(
+    old = open_writer(
         str(project / "older.db"),
         lock_timeout=1.0,
         monotonic=time.monotonic,
         sleep=time.sleep,
         stamp="",
         new_log=lambda: OTHER,
-        migrations=database.load_migrations()[:2],
+        migrations=load_migrations()[:2],
     )
     Lab(old.db, OTHER).create("from before there were sessions")
-    database.close(old)
+    opening.close(old)
     code, out, _ = inside(capsys, "restore", "older.db", "--force")
     assert code == 0
     assert "schema   an older Colibri wrote it" in out
     with opened(project) as db:
-        assert db.pragma("user_version") == database.load_migrations()[-1].version
+        assert db.pragma("user_version") == load_migrations()[-1].version
     assert verified(database_of(project)).record_count == 4
 
 
@@ -485,7 +487,7 @@ def test_an_interrupt_changes_nothing(
 
 KILLED = """
 import os, signal
-from colibri.store import backup
+from colibri.store.sqlite import backup
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(os, {call!r}, killed)

@@ -16,8 +16,8 @@ import colibri_verify
 from colibri import cli
 from colibri.cli.show import verdict
 from colibri.core.report import Damage
-from colibri.store import db as database
 from colibri.store import verify as check
+from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, TESTS, Server, environment
 from tests.support.ledger_reader import create
@@ -407,7 +407,7 @@ def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys:
 
 
 def test_a_file_that_breaks_off_is_bad(project: Path, capsys: Capture) -> None:
-    db = database.open_reader(str(database_of(project)))
+    db = open_reader(str(database_of(project)))
     page: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'payloads'").get
     db.close()
     with database_of(project).open("r+b") as file:

@@ -15,8 +15,9 @@ import pytest
 
 from colibri import cli
 from colibri.cli.commands import erase as command
-from colibri.store import db as database
 from colibri.store.search import BATCH
+from colibri.store.sqlite import connection
+from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.ledger_reader import holding, reading
 from tests.support.ledger_writer import Lab, opened, story
@@ -402,7 +403,7 @@ def test_where_there_is_no_database_none_is_made(
 def test_a_writer_that_holds_on_is_said(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
     with holding(project / "data" / "colibri.db"):
         assert run(project, "9", "--reason", "asked for", "--yes") == 75
     assert "the erasure failed: database is locked" in capsys.readouterr().err
@@ -426,7 +427,7 @@ def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
     with opened(project) as db:
         Lab(db).think("S-2", MARK * 100)
         seq = str(Lab(db).seqs("thought")[-1])
-        with database.open_reader(str(project / "data" / "colibri.db")) as reader:
+        with open_reader(str(project / "data" / "colibri.db")) as reader:
             reader.execute("SELECT count(*) FROM ledger").fetchall()
             assert run(project, seq, "--reason", "asked for", "--yes", "--json") == 75
             printed = capsys.readouterr()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from colibri.store import db as database
+from colibri.store.sqlite.connection import connect
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
@@ -263,7 +263,7 @@ def test_another_project_can_be_named(
 
 
 def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project: Path) -> None:
-    db = database.connect(str(project / "data" / "colibri.db"), "write")
+    db = connect(str(project / "data" / "colibri.db"), "write")
     drop_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     db.execute("UPDATE ledger SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3")

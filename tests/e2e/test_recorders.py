@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colibri.core import merkle
-from colibri.store import db as database
+from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.ledger_writer import no_pause
@@ -50,7 +50,7 @@ def intact(servers: list[Server]) -> None:
     assert verdict["valid"], verdict
     for server in servers:
         assert server.close() == 0
-    with closing(database.open_reader(str(servers[0].database))) as db:
+    with closing(open_reader(str(servers[0].database))) as db:
         report = verify(db, pause=no_pause)
         seqs = [seq for (seq,) in db.execute("SELECT seq FROM ledger ORDER BY seq")]
     assert (report.valid, report.open_calls) == (True, ())

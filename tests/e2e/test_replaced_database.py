@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from colibri.store import db as store
+from colibri.store.sqlite.schema import quick_check
 from tests.support.client import Server
 from tests.support.ledger_reader import (
     audited_on_stderr,
@@ -211,4 +211,4 @@ def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
             second.data("note", n=103)
             assert second.close() == 0
     with reading(first.database) as db:
-        assert store.quick_check(db) == []
+        assert quick_check(db) == []

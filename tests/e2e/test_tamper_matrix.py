@@ -12,8 +12,8 @@ import pytest
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
 from colibri.core.report import NO_HEAD
-from colibri.store import db as database
 from colibri.store import ledger
+from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.ledger_writer import Lab, drop_triggers, no_pause, opened
@@ -278,7 +278,7 @@ def verdict(scene: Scene) -> JSON:
 
 def breaks_with_head(scene: Scene) -> list[str]:
     last = scene.receipts["last"]
-    with closing(database.open_reader(str(scene.database))) as db:
+    with closing(open_reader(str(scene.database))) as db:
         head = Head(last["seq"], bytes.fromhex(last["head"]))
         return [broken.what for broken in verify(db, head=head, pause=no_pause).breaks]
 

@@ -9,8 +9,9 @@ import apsw
 import pytest
 
 from colibri.core.report import Report
-from colibri.store import db as database
 from colibri.store.ledger import Chain, log_id
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.transaction import Transaction
 from colibri.store.verify import verify
 from tests.support.client import JSON
 from tests.support.ledger_reader import reading
@@ -64,12 +65,12 @@ def test_a_real_session_is_valid(session: Path) -> None:
 
 def append(path: Path, id: str, version: int, **changed: tuple[object, object]) -> None:
     """Forge a task record that the chain takes, and make the row agree with it."""
-    db = database.connect(str(path), "write")
+    db = connect(str(path), "write")
     made = {name: [old, new] for name, (old, new) in changed.items()}
     payload: JSON = {"task_id": id, "version": version, "attempt": 1, "set": made}
     columns = {name: new for name, (_, new) in changed.items()}
     columns |= {"version": version, "updated_at": AT}
-    with database.transaction(db, durable=False):
+    with Transaction(db, durable=False):
         chain = Chain(db, log_id(db), lambda seq: bytes(32))
         chain.append("task", payload, at=AT, call="forged", task=id)
         for name, value in columns.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from colibri.store import db as database
+from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI, JSON, Server
 
 # All that a call of these tools could leave behind, beside its own enter and exit.
@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def kept(server: Server) -> dict[str, list[Any]]:
-    with closing(database.open_reader(str(server.database))) as db:
+    with closing(open_reader(str(server.database))) as db:
         return {query: list(db.execute(query)) for query in KEPT}
 
 

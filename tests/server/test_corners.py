@@ -23,7 +23,10 @@ from colibri.server.ids import Ids
 from colibri.server.lanes import Job
 from colibri.server.shutdown import shut_down
 from colibri.server.transport import linked
-from colibri.store import db
+from colibri.store.sqlite import connection, opening
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.schema import load_migrations, small_tables
 from tests.contract import Linked
 from tests.support.client import COLIBRI, Server, environment
 from tests.support.in_process import project, tool
@@ -167,7 +170,7 @@ def test_a_read_whose_record_cannot_be_written_for_the_lock_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database held by another process: worth another try, and said so."""
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     with server:
@@ -403,14 +406,14 @@ def test_a_small_table_that_sqlite_finds_broken_is_safe_mode_integrity(tmp_path:
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="a task")
         assert server.close() == 0
-    connection = db.connect(str(server.database), "write")
+    connection = connect(str(server.database), "write")
     connection.execute("PRAGMA ignore_check_constraints = ON; UPDATE task_counts SET n = -1")
     connection.execute("PRAGMA ignore_check_constraints = OFF")
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
     stopping = threading.Event()
     stopping.set()
     checks = health.Checks(ctx, connection, stopping)
-    for _ in db.small_tables(connection):
+    for _ in small_tables(connection):
         checks.check()
     connection.close()
     assert ctx.health.condition.cause == "integrity"
@@ -421,15 +424,15 @@ def test_a_migration_and_its_backup_are_said(tmp_path: Path) -> None:
     """Nobody should find a file that no word explains."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "colibri.db"
-    db.close(
-        db.open_writer(
+    opening.close(
+        open_writer(
             str(path),
             lock_timeout=5,
             monotonic=time.monotonic,
             sleep=time.sleep,
             stamp="then",
             new_log=Ids().log,
-            migrations=db.load_migrations()[:1],
+            migrations=load_migrations()[:1],
         )
     )
     with Server(tmp_path, COLIBRI) as server:

@@ -17,7 +17,7 @@ from colibri.server.call import Work
 from colibri.server.context import add_tool
 from colibri.server.ids import Ids
 from colibri.server.transport import linked
-from colibri.store import db
+from colibri.store.sqlite import connection
 from tests.contract import Linked
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import Nothing, project, tool
@@ -28,7 +28,7 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is answered, and the next transaction that works writes its exit."""
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
@@ -59,7 +59,7 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not each round after its own ten seconds."""
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 1000)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 1000)
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
     with server:
@@ -87,7 +87,7 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
 
     What is answered already has time: the record of a ping waits on.
     """
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 2000)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 2000)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from colibri.store import db as database
-from colibri.store.db import Opened
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.identity import Opened
+from colibri.store.sqlite.opening import open_writer
 
 LOG = "colibri/" + "0123456789abcdef" * 2
 
@@ -44,10 +45,10 @@ def writer(path: str) -> Writer:
             "stamp": "20260101T000000Z",
             "new_log": lambda: LOG,
         }
-        result = database.open_writer(path, **(settings | options))  # type: ignore[arg-type]
+        result = open_writer(path, **(settings | options))  # type: ignore[arg-type]
         try:
             yield result
         finally:
-            database.close(result)
+            opening.close(result)
 
     return opened

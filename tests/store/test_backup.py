@@ -15,8 +15,10 @@ from apsw import Connection
 
 from colibri.core.errors import ResourceError
 from colibri.core.ledger import Head
-from colibri.store import backup, ledger
-from colibri.store import db as database
+from colibri.store import ledger
+from colibri.store.sqlite import backup, opening
+from colibri.store.sqlite.connection import Access, connect
+from colibri.store.sqlite.opening import open_reader
 from tests.store.conftest import Writer
 from tests.support.ledger_writer import LOG, Lab, drop_triggers, no_pause, opened
 from tests.support.program import tell_story
@@ -40,7 +42,7 @@ def silent(done: int, total: int) -> None:
 
 
 def copied(source: Path, target: Path) -> Path:
-    with closing(database.open_reader(str(source))) as db, db:
+    with closing(open_reader(str(source))) as db, db:
         backup.copy(db, str(target), progress=silent)
     return target
 
@@ -105,7 +107,7 @@ def test_a_copy_is_of_one_moment_however_much_is_written_meanwhile(
             seen.append((done, total))
             lab.think("S-2", "and " * 2_000)
 
-        with closing(database.open_reader(str(project / "data" / "colibri.db"))) as reader, reader:
+        with closing(open_reader(str(project / "data" / "colibri.db"))) as reader, reader:
             backup.copy(reader, str(tmp_path / "copy.db"), progress=write)
         assert lab.head().seq > before.seq + len(seen)
     total = seen[0][1]
@@ -124,7 +126,7 @@ def test_a_copy_never_goes_over_a_file(path: Path, tmp_path: Path) -> None:
 def test_a_copy_that_cannot_be_written_says_so(path: Path, tmp_path: Path) -> None:
     """As when a limit is reached; Python has the signal for it ignored."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with closing(database.open_reader(str(path))) as db, db:
+    with closing(open_reader(str(path))) as db, db:
         resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, before[1]))
         try:
             with pytest.raises(ResourceError, match=r"cannot copy to .*copy\.db: "):
@@ -188,7 +190,7 @@ def test_what_is_no_copy_is_refused(
 def test_a_page_that_is_damaged_is_found(path: Path, tmp_path: Path) -> None:
     """Also one that no check of the log reads."""
     copy = copied(path, tmp_path / "copy.db")
-    with closing(database.open_reader(str(copy))) as db:
+    with closing(open_reader(str(copy))) as db:
         page: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name LIKE '%by_task'").get
     with copy.open("r+b") as file:
         file.seek((page - 1) * 4_096)
@@ -322,7 +324,7 @@ def new(path: Path, tmp_path: Path) -> Path:
 
 def leave_a_log(path: Path) -> None:
     """What is left when a process is killed: a write-ahead log with a commit in it."""
-    db = database.connect(str(path), "write")
+    db = connect(str(path), "write")
     db.execute("PRAGMA journal_mode = WAL")
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     db.execute("INSERT INTO meta (key, value) VALUES ('from the log', 'yes')")
@@ -331,7 +333,7 @@ def leave_a_log(path: Path) -> None:
 
 
 def knows_the_log(path: Path) -> bool:
-    with closing(database.open_reader(str(path))) as db:
+    with closing(open_reader(str(path))) as db:
         return bool(db.execute("SELECT count(*) FROM meta WHERE key = 'from the log'").get)
 
 
@@ -381,7 +383,7 @@ def test_a_damaged_database_is_kept_as_it_is_with_its_log(new: Path, path: Path)
 def test_a_reader_that_stays_keeps_everything_as_it_was(new: Path, path: Path) -> None:
     """A server in mode READONLY takes no part in the lock, but it is noticed all the same."""
     leave_a_log(path)
-    with closing(database.open_reader(str(path))) as reader:
+    with closing(open_reader(str(path))) as reader:
         reader.execute("SELECT count(*) FROM meta").get  # noqa: B018 - it is a query
         with pytest.raises(ResourceError, match=r"another program has .* open"):
             put(new, path)
@@ -393,11 +395,11 @@ def test_a_reader_that_stays_keeps_everything_as_it_was(new: Path, path: Path) -
 def test_a_database_that_cannot_be_written_is_left_alone(
     new: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(path: str, access: database.Access) -> Connection:
+    def read_only(path: str, access: Access) -> Connection:
         return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
 
     leave_a_log(path)
-    monkeypatch.setattr(database, "connect", read_only)
+    monkeypatch.setattr(backup, "connect", read_only)
     with pytest.raises(ResourceError, match="cannot write"):
         put(new, path)
     monkeypatch.undo()
@@ -525,25 +527,25 @@ def test_a_disk_that_fails_after_the_exchange_undoes_nothing(
 def test_only_without_a_writer(path: Path, writer: Writer) -> None:
     """Design §12: a writer holds `<db>.lock` shared for life."""
     using = pytest.raises(ResourceError, match="a Colibri server is using")
-    with writer(), using as held, database.alone(str(path)):
+    with writer(), using as held, opening.alone(str(path)):
         raise AssertionError("it must not come to this")
     assert "close the clients of this project" in held.value.hint
     waiting = pytest.raises(ResourceError, match="another Colibri is using")
-    with database.alone(str(path)), waiting, writer():
+    with opening.alone(str(path)), waiting, writer():
         raise AssertionError("it must not come to this")
     with writer():
         pass
 
 
 def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
-    with database.alone(str(tmp_path / "a" / "b" / "colibri.db")):
+    with opening.alone(str(tmp_path / "a" / "b" / "colibri.db")):
         assert names(tmp_path / "a" / "b") == ["colibri.db.lock"]
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
 
 
 def test_a_lock_that_cannot_be_had_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    lock = database.alone(str(tmp_path / "file" / "colibri.db"))
+    lock = opening.alone(str(tmp_path / "file" / "colibri.db"))
     with pytest.raises(ResourceError, match="cannot open"), lock:
         pass
 

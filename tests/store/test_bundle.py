@@ -11,8 +11,8 @@ from colibri.core import merkle
 from colibri.core.canonical import encode
 from colibri.core.errors import Refused
 from colibri.store import bundle
-from colibri.store import db as database
 from colibri.store.bundle import Contents
+from colibri.store.sqlite.transaction import Transaction
 from tests.support.ledger_writer import (
     LOG,
     TO_VERIFY,
@@ -227,7 +227,7 @@ def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None
     lab.seal("S-3")
     lab.read()
     ending = Call(lab, int(reading.id[-12:], 16), named)
-    with database.transaction(lab.db, durable=False):
+    with Transaction(lab.db, durable=False):
         left = record.exit_payload(
             enter=enter,
             tool="thought_record_list",

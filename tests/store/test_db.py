@@ -1,4 +1,4 @@
-"""store/db.py on real files, with real locks and real processes."""
+"""store/sqlite on real files, with real locks and real processes."""
 
 import fcntl
 import os
@@ -16,9 +16,21 @@ import apsw
 import pytest
 
 from colibri.core.errors import Damaged, ResourceError
-from colibri.store import db as database
 from colibri.store import ledger
-from colibri.store.db import Migration, connect, fault, load_migrations
+from colibri.store.faults import Fault, fault
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
+from colibri.store.sqlite.connection import Access, connect, require_sqlite
+from colibri.store.sqlite.identity import check_same_file
+from colibri.store.sqlite.opening import open_reader, open_writer
+from colibri.store.sqlite.schema import (
+    Migration,
+    load_migrations,
+    quick_check,
+    small_tables,
+    table_count,
+)
+from colibri.store.sqlite.transaction import Savepoint, Transaction
 from tests.store.conftest import LOG, Writer
 
 NOBODY = 65534
@@ -29,20 +41,28 @@ NEWER = (*load_migrations(), NEXT)
 PROCESS = f"""
 import os, sys, time
 from colibri.core.ledger import enter_payload
-from colibri.store import db, ledger
+from colibri.store import ledger
+from colibri.store.faults import Fault
+from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
+from colibri.store.sqlite.connection import Access, require_sqlite
+from colibri.store.sqlite.identity import check_same_file
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.opening import open_reader, open_writer
+from colibri.store.sqlite.schema import quick_check, small_tables, table_count
+from colibri.store.sqlite.transaction import Savepoint, Transaction
 print("ready", flush=True)
 sys.stdin.readline()
-opened = db.open_writer(
+opened = open_writer(
     sys.argv[1], lock_timeout=30, monotonic=time.monotonic, sleep=time.sleep,
     stamp="now", new_log=lambda: {LOG!r},
 )
-with db.transaction(opened.db, durable=True):
+with Transaction(opened.db, durable=True):
     chain = ledger.Chain(opened.db, {LOG!r}, lambda seq: os.urandom(32))
     payload = enter_payload(server="s", tool="t", arguments={{}})
     chain.append("call.enter", payload, at="now", call=str(os.getpid()))
 if sys.argv[2] == "die":
     os._exit(0)
-db.close(opened)
+opening.close(opened)
 """
 
 
@@ -109,13 +129,13 @@ def held(path: str, kind: int) -> Iterator[None]:
 def test_an_sqlite_that_can_corrupt_the_log_is_refused(version: str) -> None:
     """Design §12: refuse anything older than 3.51.3."""
     with pytest.raises(ResourceError, match=version) as caught:
-        database.require_sqlite(version)
+        require_sqlite(version)
     assert "apsw" in caught.value.hint
 
 
 @pytest.mark.parametrize("version", ["3.51.3", "3.52.0", "3.100.0", "4.0.0"])
 def test_a_sound_sqlite_is_accepted(version: str) -> None:
-    database.require_sqlite(version)
+    require_sqlite(version)
 
 
 SETTINGS = {
@@ -130,9 +150,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("access", ["write", "read", "immutable"])
-def test_every_connection_has_every_setting(
-    path: str, writer: Writer, access: database.Access
-) -> None:
+def test_every_connection_has_every_setting(path: str, writer: Writer, access: Access) -> None:
     """Design §12: most of them are per connection and not stored."""
     with writer():
         pass
@@ -147,7 +165,7 @@ def test_every_connection_has_every_setting(
 
 @pytest.mark.parametrize("access", ["write", "read"])
 def test_a_statement_is_not_planned_again_for_another_value(
-    path: str, writer: Writer, access: database.Access
+    path: str, writer: Writer, access: Access
 ) -> None:
     """Planning takes longer than most statements; a partial index is what tempts SQLite to it."""
     with writer() as opened:
@@ -170,11 +188,11 @@ def test_a_statement_is_not_planned_again_for_another_value(
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells which files are open")
 def test_what_a_savepoint_could_restore_is_in_no_file(writer: Writer) -> None:
     """Pages of the database have no business in a folder for temporary files."""
-    with writer() as opened, database.transaction(opened.db, durable=False):
+    with writer() as opened, Transaction(opened.db, durable=False):
         opened.db.execute("CREATE TABLE t (text TEXT) STRICT")
         opened.db.executemany("INSERT INTO t VALUES (?)", [("x" * 2000,)] * 200)
         before = set(Path("/proc/self/fd").iterdir())
-        with database.savepoint(opened.db):
+        with Savepoint(opened.db):
             opened.db.execute("UPDATE t SET text = 'y' || text")
             assert set(Path("/proc/self/fd").iterdir()) == before
 
@@ -186,22 +204,22 @@ def test_the_writers_connection_has_every_setting(writer: Writer) -> None:
 
 def test_the_memory_of_a_connection_is_bounded(path: str, writer: Writer) -> None:
     """A server has three of them."""
-    with writer() as opened, closing(database.open_reader(path)) as reader:
+    with writer() as opened, closing(open_reader(path)) as reader:
         assert (pragma(opened.db, "cache_size"), pragma(reader, "cache_size")) == (-512, -512)
 
 
 def test_a_transaction_is_synced_when_it_has_to_be(writer: Writer) -> None:
     """Design §12: FULL on commits that are acknowledged as changes."""
     with writer() as opened:
-        with database.transaction(opened.db, durable=False):
+        with Transaction(opened.db, durable=False):
             assert pragma(opened.db, "synchronous") == 1
-        with database.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             assert pragma(opened.db, "synchronous") == 2
 
 
 def fill(db: apsw.Connection, pages: int) -> None:
     """A commit that adds so many pages to the write-ahead log, and a few more."""
-    with database.transaction(db, durable=False):
+    with Transaction(db, durable=False):
         db.execute(
             "INSERT INTO meta VALUES (hex(randomblob(8)), hex(zeroblob(?)))", (pages * 2048,)
         )
@@ -224,42 +242,42 @@ class Patience:
 
 def test_the_log_does_not_grow_beyond_its_bound_and_one_commit(path: str, writer: Writer) -> None:
     with writer() as opened:
-        database.set_patience(opened.db, Patience())
+        set_patience(opened.db, Patience())
         for _ in range(10):
             fill(opened.db, 300)
-        assert database.CHECKPOINT_PAGES < log_pages(path) < database.CHECKPOINT_PAGES + 400
+        assert CHECKPOINT_PAGES < log_pages(path) < CHECKPOINT_PAGES + 400
 
 
 def test_a_checkpoint_waits_for_no_reader_and_is_made_up_for(path: str, writer: Writer) -> None:
     with writer() as opened, closing(apsw.Connection(path)) as reader:
         patience = Patience()
-        database.set_patience(opened.db, patience)
+        set_patience(opened.db, patience)
         reader.execute("BEGIN; SELECT count(*) FROM meta").fetchall()
         for _ in range(2):
-            fill(opened.db, database.CHECKPOINT_PAGES)
+            fill(opened.db, CHECKPOINT_PAGES)
         reader.execute("COMMIT")
         long = log_pages(path)
         assert patience.asked == 0
         for _ in range(5):
-            fill(opened.db, database.CHECKPOINT_PAGES // 2)
-        assert 2 * database.CHECKPOINT_PAGES < log_pages(path) < long + database.CHECKPOINT_PAGES
+            fill(opened.db, CHECKPOINT_PAGES // 2)
+        assert 2 * CHECKPOINT_PAGES < log_pages(path) < long + CHECKPOINT_PAGES
 
 
 def test_a_checkpoint_that_fails_takes_nothing_from_the_commit(path: str, writer: Writer) -> None:
     """A full disk, for one: the log has room in itself, the file would have to grow."""
     with writer() as opened:
-        database.set_patience(opened.db, Patience())
-        fill(opened.db, database.CHECKPOINT_PAGES)
+        set_patience(opened.db, Patience())
+        fill(opened.db, CHECKPOINT_PAGES)
         with largest_file(Path(f"{path}-wal").stat().st_size + 100_000):
-            fill(opened.db, database.CHECKPOINT_PAGES)
+            fill(opened.db, CHECKPOINT_PAGES)
         assert len(meta(opened.db)) == 2
 
 
 def test_after_a_checkpoint_other_writers_are_waited_for_again(path: str, writer: Writer) -> None:
     with writer() as opened, closing(apsw.Connection(path)) as other:
         patience = Patience()
-        database.set_patience(opened.db, patience)
-        fill(opened.db, database.CHECKPOINT_PAGES)
+        set_patience(opened.db, patience)
+        fill(opened.db, CHECKPOINT_PAGES)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(apsw.BusyError):
             fill(opened.db, 1)
@@ -276,18 +294,18 @@ def add(db: apsw.Connection, key: str) -> None:
 
 def test_a_transaction_that_raises_leaves_nothing(writer: Writer) -> None:
     with writer() as opened:
-        with pytest.raises(ZeroDivisionError), database.transaction(opened.db, durable=True):
+        with pytest.raises(ZeroDivisionError), Transaction(opened.db, durable=True):
             add(opened.db, "a")
             raise ZeroDivisionError
         assert meta(opened.db) == set()
-        with database.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             add(opened.db, "b")
         assert meta(opened.db) == {"b"}
 
 
 def test_a_transaction_excludes_other_writers_from_its_start(path: str, writer: Writer) -> None:
     """Design §12: BEGIN IMMEDIATE for every write."""
-    with writer() as opened, database.transaction(opened.db, durable=True):
+    with writer() as opened, Transaction(opened.db, durable=True):
         other = apsw.Connection(path)
         with pytest.raises(apsw.BusyError):
             other.execute("BEGIN IMMEDIATE")
@@ -297,12 +315,12 @@ def test_a_transaction_excludes_other_writers_from_its_start(path: str, writer: 
 def test_a_savepoint_is_undone_alone(writer: Writer) -> None:
     """Design §4: each handler in its own savepoint, rolled back on refusal or fault."""
     with writer() as opened:
-        with database.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             add(opened.db, "a")
-            with pytest.raises(ZeroDivisionError), database.savepoint(opened.db):
+            with pytest.raises(ZeroDivisionError), Savepoint(opened.db):
                 add(opened.db, "b")
                 raise ZeroDivisionError
-            with database.savepoint(opened.db):
+            with Savepoint(opened.db):
                 add(opened.db, "c")
         assert meta(opened.db) == {"a", "c"}
 
@@ -311,8 +329,8 @@ def test_what_sqlite_rolled_back_by_itself_is_not_rolled_back_again(writer: Writ
     with writer() as opened:
         with (
             pytest.raises(apsw.ConstraintError),
-            database.transaction(opened.db, durable=True),
-            database.savepoint(opened.db),
+            Transaction(opened.db, durable=True),
+            Savepoint(opened.db),
         ):
             add(opened.db, "a")
             add(opened.db, "a")
@@ -326,17 +344,17 @@ def test_a_full_database_rolls_back_and_can_be_written_again(writer: Writer) -> 
         opened.db.execute(f"PRAGMA max_page_count = {pragma(opened.db, 'page_count')}")
         with (
             pytest.raises(apsw.FullError) as caught,
-            database.transaction(opened.db, durable=True),
+            Transaction(opened.db, durable=True),
         ):
             add(opened.db, "a")
             add(opened.db, "x" * 100_000)
         assert fault(caught.value) == "full"
-        with database.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             add(opened.db, "b")
         assert meta(opened.db) == {"b"}
 
 
-def failure(action: Callable[[], object]) -> database.Fault | None:
+def failure(action: Callable[[], object]) -> Fault | None:
     with pytest.raises(apsw.Error) as caught:
         action()
     return fault(caught.value)
@@ -352,7 +370,7 @@ def test_a_fault_says_what_is_the_matter_with_the_database(
 ) -> None:
     """Design §10: full is neither integrity nor io."""
     (tmp_path / "text").write_text("no database " * 100)
-    with writer() as opened, database.transaction(opened.db, durable=True):
+    with writer() as opened, Transaction(opened.db, durable=True):
         other = connect(path, "write")
         other.set_busy_timeout(0)
         assert failure(lambda: other.execute("BEGIN IMMEDIATE")) == "busy"
@@ -378,7 +396,7 @@ def test_a_write_that_fails_is_an_io_fault(writer: Writer) -> None:
         with (
             largest_file(200_000),
             pytest.raises(apsw.Error) as caught,
-            database.transaction(opened.db, durable=True),
+            Transaction(opened.db, durable=True),
         ):
             for key in range(1_000):
                 add(opened.db, f"{key}" * 200)
@@ -467,15 +485,15 @@ def test_a_database_can_be_open_for_writing_many_times(path: str, writer: Writer
     """Design §12: a shared flock for life."""
     with writer() as one, writer() as other:
         assert (one.migrated_from, other.migrated_from) == (0, None)
-        database.check_same_file(one)
-        database.check_same_file(other)
+        check_same_file(one)
+        check_same_file(other)
 
 
 def test_a_link_and_the_database_itself_share_one_lock(path: str, writer: Writer) -> None:
     with writer():
         link = Path(path).parent.parent / "link.db"
         link.symlink_to(path)
-        opened = database.open_writer(
+        opened = open_writer(
             str(link),
             lock_timeout=0,
             monotonic=lambda: 0.0,
@@ -484,7 +502,7 @@ def test_a_link_and_the_database_itself_share_one_lock(path: str, writer: Writer
             new_log=lambda: LOG,
         )
         assert opened.path == os.path.realpath(path)
-        database.close(opened)
+        opening.close(opened)
 
 
 @pytest.mark.slow
@@ -500,7 +518,7 @@ def test_sixteen_processes_can_open_a_fresh_database_at_once(path: str) -> None:
         process.stdin.flush()
     for process in processes:
         finish(process)
-    db = database.open_reader(path)
+    db = open_reader(path)
     report = ledger.verify(db, pause=lambda: None)
     db.close()
     assert (report.valid, report.record_count, len(report.open_calls)) == (True, 16, 16)
@@ -518,7 +536,7 @@ def test_an_end_without_closing_is_noticed_and_loses_nothing(path: str, writer: 
 
 def test_a_reader_that_stays_does_not_make_an_end_unclean(path: str, writer: Writer) -> None:
     with writer() as opened:
-        reader = database.open_reader(path)
+        reader = open_reader(path)
         add(opened.db, "a")
     with writer() as opened:
         assert not opened.unclean
@@ -594,7 +612,7 @@ def test_the_database_of_a_colibri_that_was_never_released_is_refused_with_a_way
     assert "was made by a Colibri that was never released" in refused.message
     assert "move the file away" in refused.hint
     with pytest.raises(ResourceError, match="never released"):
-        database.open_reader(path)
+        open_reader(path)
 
 
 def test_a_newer_database_is_refused_and_left_as_it_was(path: str, writer: Writer) -> None:
@@ -654,13 +672,13 @@ def test_a_migration_keeps_the_data_and_a_backup_of_it(path: str, writer: Writer
     with writer(migrations=NEWER) as opened:
         assert (opened.migrated_from, opened.version) == (NEXT.version - 1, NEXT.version)
         assert meta(opened.db) == {"a"}
-        assert "added" in database.small_tables(opened.db)
+        assert "added" in small_tables(opened.db)
         assert opened.backup == f"{opened.path}.backup-v{NEXT.version - 1}-20260101T000000Z"
         assert mode(opened.backup) == 0o600
         backups = [name for name in beside(path) if "backup" in name]
         assert backups == [Path(opened.backup).name]
-        copy = database.open_reader(opened.backup)
-        assert (meta(copy), database.quick_check(copy)) == ({"a"}, [])
+        copy = open_reader(opened.backup)
+        assert (meta(copy), quick_check(copy)) == ({"a"}, [])
         copy.close()
 
 
@@ -672,7 +690,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(path: str, writer:
         pass
     assert "no such column" in refusal(writer, migrations=(*load_migrations(), broken)).message
     with writer() as opened:
-        assert "half" not in database.small_tables(opened.db)
+        assert "half" not in small_tables(opened.db)
         assert opened.version == NEXT.version - 1
 
 
@@ -714,7 +732,7 @@ def test_a_database_that_is_still_the_same_passes(writer: Writer) -> None:
     with writer() as opened:
         add(opened.db, "a")
         opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        database.check_same_file(opened)
+        check_same_file(opened)
 
 
 def unlink(path: str) -> None:
@@ -756,7 +774,7 @@ def test_a_database_that_is_another_now_is_noticed(
     with writer() as opened:
         change(path)
         with pytest.raises(Damaged) as caught:
-            database.check_same_file(opened)
+            check_same_file(opened)
     assert caught.value.message == message
 
 
@@ -790,7 +808,7 @@ def test_a_reader_changes_neither_the_file_nor_the_log(path: str, writer: Writer
     finish(start(path, "die"))
     before = Path(path).read_bytes(), Path(f"{path}-wal").read_bytes()
     Path(f"{path}-shm").unlink()
-    reader = database.open_reader(path)
+    reader = open_reader(path)
     assert ledger.head(reader) is not None
     with pytest.raises(apsw.ReadOnlyError):
         reader.execute("DELETE FROM meta")
@@ -800,7 +818,7 @@ def test_a_reader_changes_neither_the_file_nor_the_log(path: str, writer: Writer
 
 def test_a_reader_sees_what_a_writer_committed(path: str, writer: Writer) -> None:
     with writer() as opened:
-        reader = database.open_reader(path)
+        reader = open_reader(path)
         add(opened.db, "a")
         assert meta(reader) == {"a"}
         reader.close()
@@ -809,7 +827,7 @@ def test_a_reader_sees_what_a_writer_committed(path: str, writer: Writer) -> Non
 def test_a_reader_creates_nothing(path: str) -> None:
     """Design §10: nothing created when it is missing."""
     with pytest.raises(ResourceError, match="no database") as caught:
-        database.open_reader(path)
+        open_reader(path)
     assert "FULL" in caught.value.hint
     assert not Path(path).parent.exists()
 
@@ -820,15 +838,15 @@ def test_a_reader_does_not_migrate(path: str, writer: Writer) -> None:
         pass
     Path(f"{path}.lock").unlink()
     with pytest.raises(ResourceError, match="migrated first"):
-        database.open_reader(path, migrations=NEWER)
-    database.open_reader(path).close()
+        open_reader(path, migrations=NEWER)
+    open_reader(path).close()
     assert f"{Path(path).name}.lock" not in beside(path)
 
 
 def test_a_reader_can_read_where_nothing_can_be_written(shared_path: str) -> None:
     """Design §10: where they cannot appear and no -wal exists, immutable=1."""
     with read_only_directory(Path(shared_path).parent):
-        reader = database.open_reader(shared_path)
+        reader = open_reader(shared_path)
         assert ledger.log_id(reader) == LOG
         reader.close()
     assert beside(shared_path) == ["colibri.db"]
@@ -841,21 +859,21 @@ def test_a_reader_that_would_miss_the_log_is_refused(shared_path: str) -> None:
         read_only_directory(Path(shared_path).parent),
         pytest.raises(ResourceError, match="cannot open"),
     ):
-        database.open_reader(shared_path)
+        open_reader(shared_path)
 
 
 def test_tables_are_counted_and_the_growing_ones_are_not_small(writer: Writer) -> None:
     with writer() as opened:
-        small = database.small_tables(opened.db)
+        small = small_tables(opened.db)
         assert "meta" in small
         assert not {"ledger", "payloads"} & set(small)
-        assert database.table_count(opened.db) >= len(small) + 2
+        assert table_count(opened.db) >= len(small) + 2
 
 
 def test_a_sound_database_has_nothing_wrong(writer: Writer) -> None:
     with writer() as opened:
-        assert database.quick_check(opened.db) == []
-        assert database.quick_check(opened.db, "meta") == []
+        assert quick_check(opened.db) == []
+        assert quick_check(opened.db, "meta") == []
 
 
 def test_a_damaged_table_is_found(writer: Writer) -> None:
@@ -866,6 +884,6 @@ def test_a_damaged_table_is_found(writer: Writer) -> None:
             " VALUES (1, x'', x'01', x'02', '', 'thought', '')"
         )
         opened.db.execute("PRAGMA ignore_check_constraints = OFF")
-        assert database.quick_check(opened.db, "meta") == []
-        assert database.quick_check(opened.db, "ledger") == ["CHECK constraint failed in ledger"]
-        assert database.quick_check(opened.db) == ["CHECK constraint failed in ledger"]
+        assert quick_check(opened.db, "meta") == []
+        assert quick_check(opened.db, "ledger") == ["CHECK constraint failed in ledger"]
+        assert quick_check(opened.db) == ["CHECK constraint failed in ledger"]

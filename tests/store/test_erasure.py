@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import db as database
 from colibri.store import erasure, search, sessions, tasks
+from colibri.store.sqlite.checkpoint import rewrite
+from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.transaction import Transaction
 from tests.support.ledger_writer import Lab, opened, story
 
 ERASED = "[erased]"
@@ -23,7 +25,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 def erase(lab: Lab, *seqs: int) -> list[int]:
     """Plan, delete and record, as the command does."""
-    with database.transaction(lab.db, durable=True):
+    with Transaction(lab.db, durable=True):
         payload = erasure.erase(lab.db, erasure.plan(lab.db, seqs), reason="asked for")
         lab._outside().append("erasure", payload)
     gone = payload["seqs"]
@@ -266,7 +268,7 @@ def test_nothing_is_left_of_the_bytes(lab: Lab) -> None:
     assert all(data in raw(lab) for data in letters.values())
     erase(lab, *(lab.seqs(kind)[0] for kind in ("task.text", "session.open", "thought")))
     assert any(data in raw(lab) for data in letters.values())  # the log has the pages of before
-    assert erasure.finish(lab.db, 0) is True
+    assert rewrite(lab.db, 0) is True
     assert [letter for letter, data in letters.items() if data in raw(lab)] == []
     assert Path(f"{lab.db.filename}-wal").stat().st_size == 0
     assert lab.verify().valid
@@ -295,16 +297,16 @@ def test_copies_in_unused_parts_of_pages_go_too(lab: Lab) -> None:
             gone.update(made[seq])
     lab.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     assert [mark for mark in gone if mark.encode() in raw(lab)] != []  # else this proves nothing
-    assert erasure.finish(lab.db, 0) is True
+    assert rewrite(lab.db, 0) is True
     assert [mark for mark in gone if mark.encode() in raw(lab)] == []
     assert lab.verify().valid
 
 
 def test_a_reader_keeps_old_pages_alive_and_that_is_said(lab: Lab) -> None:
     story(lab)
-    with database.open_reader(lab.db.filename) as reader:
+    with open_reader(lab.db.filename) as reader:
         reader.execute("SELECT count(*) FROM ledger").fetchall()
         erase(lab, lab.seqs("thought")[0])
-        assert erasure.finish(lab.db, 0) is False
+        assert rewrite(lab.db, 0) is False
     reader.close()
-    assert erasure.finish(lab.db, 0) is True
+    assert rewrite(lab.db, 0) is True

@@ -11,9 +11,10 @@ from colibri.core import ledger as record
 from colibri.core.errors import Damaged
 from colibri.core.ledger import Entry, Head
 from colibri.core.report import Report
-from colibri.store import db as database
 from colibri.store import ledger
 from colibri.store.ledger import Chain
+from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.transaction import Savepoint, Transaction
 from tests.store.conftest import LOG, Writer
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -41,7 +42,7 @@ def write_story(db: apsw.Connection) -> None:
     """Eleven records: a session (1–3), a thought (4–6), a task (7–10), and an open call (11)."""
     fields = {"status": [None, "INIT"], "depends_on": [None, []]}
     thought = {"thought_id": "R-5", "index": 0, "type": "plan", "content": "é", "prev": ZEROS}
-    with database.transaction(db, durable=True):
+    with Transaction(db, durable=True):
         add = Chain(db, LOG, nonce).append
         add("call.enter", enter("audit_session_start", intent="try"), at=AT, call="A")
         opened = {"session_id": "S-1", "intent": "try", "task_id": None}
@@ -79,7 +80,7 @@ def intruder(story: str) -> Iterator[apsw.Connection]:
 
 
 def verify(path: str, *, head: Head | None = None, upto: int | None = None) -> Report:
-    db = database.open_reader(path)
+    db = open_reader(path)
     try:
         return ledger.verify(db, pause=no_pause, head=head, upto=upto, slice_size=4)
     finally:
@@ -331,14 +332,14 @@ def test_a_missing_last_record_is_noticed_if_later_ones_are_there(
 def test_others_get_their_turn_between_two_slices(story: str) -> None:
     """Design §4: each slice in its own read transaction."""
     pauses: list[bool] = []
-    db = database.open_reader(story)
+    db = open_reader(story)
     ledger.verify(db, pause=lambda: pauses.append(db.in_transaction), slice_size=5)
     db.close()
     assert pauses == [False, False]
 
 
 def erase(db: apsw.Connection, seqs: list[int]) -> None:
-    with database.transaction(db, durable=True):
+    with Transaction(db, durable=True):
         payload = {"seqs": seqs, "reason": "asked for"}
         Chain(db, LOG, nonce).append("erasure", payload, at=AT, call="E")
         for seq in seqs:
@@ -358,7 +359,7 @@ def test_an_erasure_during_a_check_is_no_damage(story: str, writer: Writer) -> N
     """Design §4: the check goes up to the seq fixed at its start, the erasure comes later."""
     with writer() as opened:
         pending = [[5], [9]]
-        db = database.open_reader(story)
+        db = open_reader(story)
         report = ledger.verify(
             db, pause=lambda: erase(opened.db, pending.pop(0)) if pending else None, slice_size=4
         )
@@ -392,11 +393,11 @@ def test_a_range_knows_what_was_erased_later(story: str, writer: Writer) -> None
 def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writer) -> None:
     """Design §4, Rounds: each handler in its own savepoint."""
     with writer() as opened:
-        with database.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             chain = Chain(opened.db, LOG, nonce)
             first = chain.append("call.enter", enter("task_get"), at=AT, call="A")
             mark = chain.mark()
-            with pytest.raises(ZeroDivisionError), database.savepoint(opened.db):
+            with pytest.raises(ZeroDivisionError), Savepoint(opened.db):
                 chain.append("erasure", {"seqs": [], "reason": ""}, at=AT, call="A")
                 raise ZeroDivisionError
             chain.reset(mark)
@@ -407,7 +408,7 @@ def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writ
 
 
 def test_a_record_with_a_payload_of_another_kind_is_not_appended(writer: Writer) -> None:
-    with writer() as opened, database.transaction(opened.db, durable=False):
+    with writer() as opened, Transaction(opened.db, durable=False):
         chain = Chain(opened.db, LOG, nonce)
         with pytest.raises(ValueError, match="a thought record has"):
             chain.append("thought", {"content": "…"}, at=AT, call="A")
@@ -419,7 +420,7 @@ def test_a_row_in_the_way_of_the_next_record_is_damage(writer: Writer) -> None:
     with writer() as opened:
         opened.db.execute("PRAGMA foreign_keys = OFF")
         opened.db.execute("INSERT INTO payloads VALUES (1, zeroblob(32), x'')")
-        with database.transaction(opened.db, durable=False):
+        with Transaction(opened.db, durable=False):
             chain = Chain(opened.db, LOG, nonce)
             with pytest.raises(Damaged, match=r"does not take record 1: .*; audit_verify_chain"):
                 chain.append("call.enter", enter("task_get"), at=AT, call="A")
@@ -427,7 +428,7 @@ def test_a_row_in_the_way_of_the_next_record_is_damage(writer: Writer) -> None:
 
 def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
     """Design §6: the receipt is the exit record's seq and leaf."""
-    with writer() as opened, database.transaction(opened.db, durable=False):
+    with writer() as opened, Transaction(opened.db, durable=False):
         entry = Chain(opened.db, LOG, nonce).append(
             "call.enter", enter("task_get"), at=AT, call="A"
         )

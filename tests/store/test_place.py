@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from colibri.core.errors import ResourceError
-from colibri.store import place
+from colibri.store.sqlite import place
 from tests.store.conftest import Writer
 from tests.support.client import COLIBRI, Server
 from tests.support.ledger_reader import booted, error, eventually
@@ -17,7 +17,7 @@ from tests.support.mounts import small_disk
 
 SERVE = """
 import sys
-from colibri.store import place
+from colibri.store.sqlite import place
 place.MOUNTS = sys.argv.pop(1)
 from colibri.server import main
 sys.exit(main())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import db as database
 from colibri.store import sessions, timeline
+from colibri.store.sqlite.opening import open_reader
 from colibri.store.timeline import Filter, Record, Step, Timeline
 from tests.support.ledger_writer import Lab, drop_triggers, in_memory, opened, story
 
@@ -462,7 +462,7 @@ def test_no_transaction_outlives_a_page(tmp_path: Path) -> None:
     """Who reads slowly keeps nobody's write-ahead log from being emptied."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
-        reader = database.open_reader(str(tmp_path / "data" / "colibri.db"))
+        reader = open_reader(str(tmp_path / "data" / "colibri.db"))
         found = of_session(Lab(reader), "S-1").advance(lab.head().seq)
         listed = timeline.records(reader, Filter(), last=lab.head().seq)
         next(found)

@@ -48,7 +48,8 @@ def main(file: str) -> None:
 def _count_sql(counts: memoryview) -> None:
     import apsw
 
-    from colibri.store import db
+    from colibri.store.sqlite import opening
+    from colibri.store.sqlite.identity import Opened
 
     ours: set[int] = set()
 
@@ -65,15 +66,15 @@ def _count_sql(counts: memoryview) -> None:
         connection.trace_v2(apsw.SQLITE_TRACE_STMT | apsw.SQLITE_TRACE_PROFILE, count)
         return connection
 
-    writer, reader = db.open_writer, db.open_reader
+    writer, reader = opening.open_writer, opening.open_reader
 
-    def open_writer(*arguments: Any, **named: Any) -> db.Opened:
+    def open_writer(*arguments: Any, **named: Any) -> Opened:
         opened = writer(*arguments, **named)
         counted(opened.db)
         return opened
 
-    db.open_writer = open_writer
-    db.open_reader = lambda *arguments, **named: counted(reader(*arguments, **named))
+    opening.open_writer = open_writer
+    opening.open_reader = lambda *arguments, **named: counted(reader(*arguments, **named))
 
 
 def _count_functions(counts: memoryview) -> None:

@@ -8,8 +8,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
@@ -66,16 +65,12 @@ def _answer_early() -> None:
 
 @fault("never-syncs", "no commit is synced")
 def _never_sync() -> None:
-    from colibri.store import db
+    from colibri.store.sqlite.transaction import Transaction
 
-    transaction = db.transaction
-
-    @contextmanager
-    def lazily(connection: Any, *, durable: bool) -> Iterator[None]:
-        with transaction(connection, durable=False):
-            yield
-
-    db.transaction = lazily  # type: ignore[assignment]
+    begin: Any = Transaction.__init__
+    Transaction.__init__ = (  # type: ignore[method-assign]
+        lambda self, db, *, durable: begin(self, db, durable=False)
+    )
 
 
 @fault("does-not-wait", "another process that holds the database is not waited for")

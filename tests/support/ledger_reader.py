@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 from apsw import Connection
 
 from colibri.core.report import Report
-from colibri.store import db as store
 from colibri.store import ledger
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.opening import open_reader, open_writer
+from colibri.store.sqlite.transaction import Transaction
 from tests.support.client import JSON, PATIENCE, Server
 
 T = TypeVar("T")
@@ -41,7 +43,7 @@ def eventually(look: Callable[[], T], what: str, timeout: float = PATIENCE) -> T
 @contextmanager
 def reading(database: Path) -> Iterator[Connection]:
     """A read-only connection to a Colibri database."""
-    db = store.open_reader(str(database))
+    db = open_reader(str(database))
     try:
         yield db
     finally:
@@ -141,7 +143,7 @@ def has_audited(server: Server, tool: str) -> Callable[[], bool]:
 
 def create(database: Path, records: int = 0) -> None:
     """A closed database with a ledger of enter and exit records, made without a server."""
-    opened = store.open_writer(
+    opened = open_writer(
         str(database),
         lock_timeout=1.0,
         monotonic=time.monotonic,
@@ -150,10 +152,10 @@ def create(database: Path, records: int = 0) -> None:
         new_log=lambda: LOG,
     )
     try:
-        with store.transaction(opened.db, durable=True):
+        with Transaction(opened.db, durable=True):
             fill(opened.db, records)
     finally:
-        store.close(opened)
+        opening.close(opened)
 
 
 def fill(db: Connection, records: int) -> None:

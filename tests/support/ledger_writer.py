@@ -15,10 +15,14 @@ from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.core.report import Report
 from colibri.core.rows import Row
-from colibri.store import db as database
 from colibri.store import ledger, proofs, sessions, task_changes, trail
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Session
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.schema import load_migrations
+from colibri.store.sqlite.transaction import Transaction
 from colibri.store.tasks import Task
 from colibri.store.trail import Thought
 from colibri.store.verify import verify, verify_session, verify_task
@@ -136,7 +140,7 @@ class Lab:
         """A call in its one transaction; one that does not end stays open."""
         named = {"session": session, "task": task, "agent": agent}
         self._calls += 1
-        with database.transaction(self.db, durable=False):
+        with Transaction(self.db, durable=False):
             call = Call(self, self._calls, named)
             arguments = {f"{name}_id": id for name, id in named.items() if id is not None}
             payload = record.enter_payload(server=SERVER, tool=tool, arguments=arguments)
@@ -157,12 +161,12 @@ class Lab:
         self, kind: str, payload: JSON, *, session: str | None = None, task: str | None = None
     ) -> Entry:
         """A record that is sound in itself and that no tool has written."""
-        with database.transaction(self.db, durable=False):
+        with Transaction(self.db, durable=False):
             return self._outside().append(kind, payload, session=session, task=task)
 
     def erase(self, *seqs: int) -> Entry:
         """Delete payloads as design §9 says, with what the rows show of a session's intent."""
-        with database.transaction(self.db, durable=False):
+        with Transaction(self.db, durable=False):
             for seq in seqs:
                 self.db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
                 self.db.execute(
@@ -228,8 +232,8 @@ class Call:
 
 @functools.cache
 def _empty() -> bytes:
-    db = database.connect(":memory:", "write")
-    for migration in database.load_migrations():
+    db = connect(":memory:", "write")
+    for migration in load_migrations():
         db.execute(migration.sql)
     ledger.create_log(db, LOG)
     return db.serialize("main")
@@ -237,7 +241,7 @@ def _empty() -> bytes:
 
 def in_memory() -> Lab:
     """A lab for one example of many: real SQLite, no file."""
-    db = database.connect(":memory:", "write")
+    db = connect(":memory:", "write")
     db.deserialize("main", _empty())
     return Lab(db)
 
@@ -245,7 +249,7 @@ def in_memory() -> Lab:
 @contextmanager
 def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
     """The database of a project, open for writing, without a server."""
-    result = database.open_writer(
+    result = open_writer(
         str(project / "data" / "colibri.db"),
         lock_timeout=1.0,
         monotonic=time.monotonic,
@@ -256,7 +260,7 @@ def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
     try:
         yield result.db
     finally:
-        database.close(result)
+        opening.close(result)
 
 
 def drop_triggers(db: apsw.Connection) -> None:

@@ -16,7 +16,8 @@ from apsw import Connection
 
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
-from colibri.store import db as database
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import JSON
 from tests.support.ledger_reader import reading
 from tests.support.ledger_writer import drop_triggers
@@ -131,8 +132,8 @@ def _shorter_or_longer(value: str, chance: Random) -> str:
 
 def _cells() -> dict[str, Way]:
     """Every column of every table."""
-    empty = database.connect(":memory:", "write")
-    for migration in database.load_migrations():
+    empty = connect(":memory:", "write")
+    for migration in load_migrations():
         empty.execute(migration.sql)
     return {
         f"{table}.{column}": change_a_cell(table, column)

@@ -9,10 +9,12 @@ from apsw import Connection
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.core.report import Report
-from colibri.store import db as database
 from colibri.store import sessions, task_changes, tasks, trail
 from colibri.store.append import Append
 from colibri.store.ledger import Chain, create_log, log_id
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.schema import load_migrations
+from colibri.store.sqlite.transaction import Transaction
 from colibri.store.tasks import Filter, Task
 from colibri.store.verify import verify
 
@@ -36,8 +38,8 @@ def no_pause() -> None:
 
 def in_memory() -> "TaskStore":
     """A store for one example of many: real SQLite, no file."""
-    db = database.connect(":memory:", "write")
-    for migration in database.load_migrations():
+    db = connect(":memory:", "write")
+    for migration in load_migrations():
         db.execute(migration.sql)
     create_log(db, LOG)
     return TaskStore(db)
@@ -115,7 +117,7 @@ class TaskStore:
     def _call(self, act: Callable[[Append, str], T]) -> T:
         self._calls += 1
         call, now = f"call-{self._calls}", f"2026-01-01T00:00:00.{self._calls:06d}Z"
-        with database.transaction(self.db, durable=False):
+        with Transaction(self.db, durable=False):
             chain = Chain(self.db, log_id(self.db), lambda seq: seq.to_bytes(32))
 
             def append(

@@ -9,10 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from apsw import Connection
-
 from colibri.core.errors import ResourceError
 from colibri.store import ledger
+from colibri.store.connection import Connection
 
 SECONDS = 0.25
 

@@ -4,10 +4,9 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from apsw import Connection
-
 from colibri.core.errors import Refused
 from colibri.store import sessions, tasks, timeline
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Record

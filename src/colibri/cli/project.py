@@ -5,12 +5,11 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import apsw
-from apsw import Connection
-
 from colibri.config import Config, load
 from colibri.core.errors import ResourceError
-from colibri.store import db
+from colibri.store.connection import Connection
+from colibri.store.faults import DatabaseError
+from colibri.store.sqlite.opening import open_reader
 
 
 def option(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +33,10 @@ def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
 def opened(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
     """The database without a transaction: for who reads page by page, or waits for more."""
     config = load(options.project)
-    reader = db.open_reader(config.db_path)
+    reader = open_reader(config.db_path)
     try:
         yield config, reader
-    except (apsw.Error, UnicodeDecodeError) as problem:
+    except (DatabaseError, UnicodeDecodeError) as problem:
         hint = "colibri verify says what is damaged; a copy may be in a backup"
         raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem
     finally:

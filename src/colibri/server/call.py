@@ -9,12 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    import apsw
-
     from colibri.config import Config
     from colibri.core.ledger import Entry
     from colibri.server.ids import Ids
     from colibri.server.wire import Request
+    from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
     from colibri.tools.tool import Tool
 
@@ -147,7 +146,7 @@ class Work:
         ids: "Ids",
         config: "Config",
         *,
-        db: "apsw.Connection | None" = None,
+        db: "Connection | None" = None,
         chain: "Chain | None" = None,
         pause: "Callable[[], None] | None" = None,
     ) -> None:
@@ -165,7 +164,7 @@ class Work:
         return self._db is not None
 
     @property
-    def db(self) -> "apsw.Connection":
+    def db(self) -> "Connection":
         """The lane's connection, inside a transaction."""
         if self._db is None:
             raise RuntimeError("this server has no database")

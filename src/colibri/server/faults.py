@@ -63,6 +63,6 @@ def kind_of(problem: BaseException) -> str | None:
     """full, busy, damaged or io for an error of the store, None for any other."""
     if isinstance(problem, Damaged):
         return "damaged"
-    from colibri.store.db import fault  # apsw is loaded where a database is open
+    from colibri.store.faults import fault  # apsw is loaded where a database is open
 
     return fault(problem)

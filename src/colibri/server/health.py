@@ -22,9 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import apsw
-
     from colibri.server.context import ColibriServerContext
+    from colibri.store.connection import Connection
 
 NEWEST = RANDOM = 200
 FOLLOWED_BACK = 1000
@@ -172,7 +171,7 @@ class Checks:
     def __init__(
         self,
         ctx: "ColibriServerContext",
-        db: "apsw.Connection | None",
+        db: "Connection | None",
         stopping: threading.Event,
     ) -> None:
         self._ctx = ctx
@@ -253,9 +252,9 @@ class Checks:
                 over.append(f"{name} {value} {unit} is over {most}")
         return over
 
-    def _look_at_store(self, db: "apsw.Connection", found: dict[str, str]) -> None:
-        from colibri.store import db as store  # the health thread runs after the database is open
-        from colibri.store import ledger, place
+    def _look_at_store(self, db: "Connection", found: dict[str, str]) -> None:
+        from colibri.store import ledger  # the health thread runs after the database is open
+        from colibri.store.sqlite import place, schema
 
         head = ledger.head(db)
         if head is not None:
@@ -268,21 +267,21 @@ class Checks:
                 self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
             else:
                 found["ledger"] = "ok"
-        tables = store.small_tables(db)
+        tables = schema.small_tables(db)
         table = tables[self._turn % len(tables)]
         self._turn += 1
-        problems = store.quick_check(db, table)
+        problems = schema.quick_check(db, table)
         if problems:
             self._damage(found, "quick_check", f"{table}: {problems[0]}")
         else:
             found["quick_check"] = "ok"
-        found["permissions"] = place.exposure(db.filename) or "ok"
+        found["permissions"] = place.exposure(self._ctx.limits.db_path) or "ok"
 
     def _damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why
         self._ctx.health.degrade("integrity", why)
 
-    def _follow(self, db: "apsw.Connection", newest: int) -> None:
+    def _follow(self, db: "Connection", newest: int) -> None:
         """Keep count of the calls that were entered and have not exited.
 
         It begins a little before the first check: what is older and open is for verification.
@@ -307,7 +306,7 @@ class CheckThread:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, db: "apsw.Connection | None") -> None:
+    def start(self, db: "Connection | None") -> None:
         """Begin; the connection is closed at the end."""
         self._thread = threading.Thread(
             target=self._run, args=(db,), name="colibri-health", daemon=True
@@ -320,7 +319,7 @@ class CheckThread:
         if self._thread is not None:
             self._thread.join(timeout)
 
-    def _run(self, db: "apsw.Connection | None") -> None:
+    def _run(self, db: "Connection | None") -> None:
         checks = Checks(self._ctx, db, self._stop)
         checks.look_at_skills()
         while not self._stop.wait(self._ctx.limits.health_interval_ms / 1000):

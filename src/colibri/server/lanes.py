@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    import apsw
-
     from colibri.core.ledger import Entry
     from colibri.server.context import ColibriServerContext
     from colibri.server.recorder import Recorder
+    from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
 
     Item: TypeAlias = "Call | Job | Callable[[], None] | None"
@@ -248,7 +247,7 @@ class ReadLane(Lane):
 
     def __init__(self, name: str, ctx: "ColibriServerContext") -> None:
         super().__init__(name, ctx)
-        self._db: apsw.Connection | None = None
+        self._db: Connection | None = None
         self._running: list[str] = []
 
     def run(self) -> None:

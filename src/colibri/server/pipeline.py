@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    import apsw
-
     from colibri.core.ledger import Entry
     from colibri.server.call import Registered
     from colibri.server.context import ColibriServerContext
     from colibri.server.recorder import Recorder
+    from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
 
 STAGES = ("lane", "validate", "enter", "dispatch", "exit")
@@ -96,7 +95,7 @@ class Pipeline:
 
     # The read lane.
 
-    def read(self, call: Call, db: "apsw.Connection | None", pause: "Callable[[], None]") -> None:
+    def read(self, call: Call, db: "Connection | None", pause: "Callable[[], None]") -> None:
         """One reading call; raises Busy, once it is answered, if another process was in its way."""
         self.prepare(call)  # 1, 2
         entered = None
@@ -199,12 +198,13 @@ class Pipeline:
             self._finish_all(done)
 
     def _run_in_savepoint(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
-        from colibri.store.db import savepoint  # with the database open, it is loaded
+        # With the database open, it is loaded.
+        from colibri.store.sqlite.transaction import Savepoint
 
         mark = chain.mark()
         work = self._work(call, db=recorder.opened.db, chain=chain)
         try:
-            with savepoint(recorder.opened.db):
+            with Savepoint(recorder.opened.db):
                 outcome = self._run(call, work)
                 if outcome.is_error:
                     raise _Undo

@@ -12,7 +12,11 @@ from colibri.core import canonical
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
 from colibri.server.faults import Guard
-from colibri.store import db, ledger
+from colibri.store import ledger
+from colibri.store.sqlite import connection
+from colibri.store.sqlite.checkpoint import set_patience
+from colibri.store.sqlite.identity import Opened, check_same_file
+from colibri.store.sqlite.transaction import Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ class Patience:
 
     def __call__(self, tries: int) -> bool:
         if tries == 0:
-            self._until = time.monotonic() + db.BUSY_TIMEOUT_MS / 1000
+            self._until = time.monotonic() + connection.BUSY_TIMEOUT_MS / 1000
         if self.spent or self._hurried() or time.monotonic() >= self._until:
             return False
         time.sleep(PAUSE)
@@ -56,7 +60,7 @@ class Recorder:
 
     def __init__(
         self,
-        opened: db.Opened,
+        opened: Opened,
         *,
         ids: "Ids",
         utc: "Callable[[], str]",
@@ -64,7 +68,7 @@ class Recorder:
         hurried: "Callable[[], bool]",
     ) -> None:
         self._patience = Patience(hurried)
-        db.set_patience(opened.db, self._patience)
+        set_patience(opened.db, self._patience)
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
@@ -83,11 +87,11 @@ class Recorder:
         """
         self._patience.spent = not patient
         with self._guard:
-            with db.transaction(self.opened.db, durable=durable):
+            with Transaction(self.opened.db, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce)
                 self._refuse_older(chain)
                 yield chain
-                db.check_same_file(self.opened)
+                check_same_file(self.opened)
                 self._guard.committing = True
             self._known = chain.mark()
             self._health.disk_full = False

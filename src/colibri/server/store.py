@@ -17,10 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import apsw
-
     from colibri.config import Config
     from colibri.server.context import ColibriServerContext
+    from colibri.store.connection import Connection
 
 EX_RESOURCE = 75
 BOOT_RECORDS = 1000
@@ -45,9 +44,10 @@ def open_store(ctx: "ColibriServerContext") -> None:
 
 
 def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
-    import apsw  # here, off the main thread, and not at all in MINIMAL
-
-    from colibri.store import place
+    # This loads apsw: off the main thread, and not at all in MINIMAL.
+    from colibri.store.faults import DatabaseError
+    from colibri.store.sqlite import place
+    from colibri.store.sqlite.connection import library_version
 
     try:
         if ctx.mode == Mode.READONLY:
@@ -57,7 +57,7 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
     except _Stopping as problem:
         ctx.store_failure = problem.message
         return False
-    except (ColibriError, OSError, apsw.Error) as problem:
+    except (ColibriError, OSError, DatabaseError) as problem:
         ctx.store_failure = str(problem)
         ctx.store_status = f"not open: {problem}"
         ctx.exit_code = ctx.exit_code or EX_RESOURCE
@@ -65,7 +65,7 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
         if hint := getattr(problem, "hint", ""):
             ctx.log("error", f"[colibri] hint: {hint}")
         return False
-    ctx.health.sqlite_version = apsw.sqlite_lib_version()
+    ctx.health.sqlite_version = library_version()
     if exposure := place.exposure(config.db_path):
         ctx.log("warn", f"[colibri] {exposure}")
     return True
@@ -73,9 +73,9 @@ def _load_database(ctx: "ColibriServerContext", config: "Config") -> bool:
 
 def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
     from colibri.server.recorder import Recorder
-    from colibri.store import db
+    from colibri.store.sqlite import opening
 
-    opened = db.open_writer(
+    opened = opening.open_writer(
         config.db_path,
         lock_timeout=config.startup_timeout_ms / 1000,
         monotonic=time.monotonic,
@@ -94,7 +94,7 @@ def _open_database(ctx: "ColibriServerContext", config: "Config") -> None:
         small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
         _check(ctx, opened.db, whole=small or opened.unclean)
     except BaseException:
-        db.close(opened)
+        opening.close(opened)
         raise
     ctx.pipeline.recorder = recorder
     ctx.store_status = "open"
@@ -113,9 +113,9 @@ def _sleep_unless_stopping(ctx: "ColibriServerContext") -> "Callable[[float], No
 
 
 def _look_at_database(ctx: "ColibriServerContext", config: "Config") -> None:
-    from colibri.store import db
+    from colibri.store.sqlite import opening
 
-    connection = db.open_reader(config.db_path)
+    connection = opening.open_reader(config.db_path)
     try:
         _check(ctx, connection, whole=False)
     finally:
@@ -123,24 +123,25 @@ def _look_at_database(ctx: "ColibriServerContext", config: "Config") -> None:
     ctx.store_status = "open, read-only"
 
 
-def _check(ctx: "ColibriServerContext", connection: "apsw.Connection", *, whole: bool) -> None:
+def _check(ctx: "ColibriServerContext", connection: "Connection", *, whole: bool) -> None:
     """A damaged ledger is still opened, for reading: SAFE_MODE says what is wrong with it."""
-    from apsw import CorruptError
+    from colibri.store.faults import DatabaseError, fault
+    from colibri.store.sqlite import schema
 
-    from colibri.store import db
-
-    ctx.health.db_tables = db.table_count(connection)
+    ctx.health.db_tables = schema.table_count(connection)
     try:
         problems = _broken_records(connection)
         if whole:
-            problems += db.quick_check(connection, None)
-    except CorruptError as problem:
+            problems += schema.quick_check(connection, None)
+    except DatabaseError as problem:
+        if fault(problem) != "damaged":
+            raise
         problems = [f"the database file is damaged: {problem}"]
     if problems:
         ctx.health.degrade("integrity", problems[0])
 
 
-def _broken_records(connection: "apsw.Connection") -> list[str]:
+def _broken_records(connection: "Connection") -> list[str]:
     """What is wrong with the newest records."""
     from colibri.store import ledger
 
@@ -168,14 +169,14 @@ def _load_domains(ctx: "ColibriServerContext", config: "Config") -> None:
     ctx.log("info", f"[Startup] Complete in {ctx.uptime_ms()}ms")
 
 
-def open_reader(ctx: "ColibriServerContext") -> "apsw.Connection | None":
+def open_reader(ctx: "ColibriServerContext") -> "Connection | None":
     """A read-only connection for a thread of its own; None where no database can be read."""
     if ctx.config is None or ctx.mode == Mode.MINIMAL or ctx.store_failure is not None:
         return None
-    from colibri.store import db
+    from colibri.store.sqlite import opening
 
     try:
-        return db.open_reader(ctx.config.db_path)
+        return opening.open_reader(ctx.config.db_path)
     except ColibriError as problem:  # it was there a moment ago
         ctx.health.degrade("io", str(problem))
         return None
@@ -185,8 +186,8 @@ def close_store(ctx: "ColibriServerContext") -> None:
     """Close the database and let go of its lock file."""
     recorder, ctx.pipeline.recorder = ctx.pipeline.recorder, None
     if recorder is not None:
-        from colibri.store import db
+        from colibri.store.sqlite import opening
 
-        db.close(recorder.opened, checkpoint=ctx.health.condition.cause != "io")
+        opening.close(recorder.opened, checkpoint=ctx.health.condition.cause != "io")
         ctx.store_status = "closed"
         ctx.health.db_tables = 0

@@ -3,7 +3,7 @@
 Revisions: 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 begin with `initialize`; 2026-07-28 has
 no handshake, each request names its version in `_meta`. Which rules hold is decided per request.
 
-ERRORS
+DatabaseError
     -32700  the text of a line is not acceptable JSON; id null
     -32600  a JSON value that is no request (also a batch), or an id that is still in use
     -32601  a method that the request's revision does not have

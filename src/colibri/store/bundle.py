@@ -10,11 +10,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from apsw import Connection
-
 from colibri.core import merkle
 from colibri.core.errors import Refused
 from colibri.store import ledger, proofs, sessions
+from colibri.store.connection import Connection
 
 FORMAT = "colibri-bundle/1"
 MAX_TAIL = 100_000  # headers that only link what comes after a session to it: 60 MB of them

@@ -7,19 +7,18 @@ links, seals and proofs hold, and every verifier tells what is gone.
 What is deleted is not gone yet. SQLite overwrites it (`secure_delete`), but not the copies that it
 left in unused parts of pages when it once moved rows about; the search index keeps what it no
 longer finds; the write-ahead log has the pages as they were. So `erase` has the index merged, and
-`finish` after it has the file written anew and the log cut to nothing.
+the engine's `rewrite` after it has the file written anew and the log cut to nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
-
-from apsw import Connection
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE
 from colibri.core.payload import load
 from colibri.core.replay import ERASED
 from colibri.store import ledger, search, tasks
+from colibri.store.connection import Connection
 
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {
@@ -88,17 +87,6 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str
     if touched:
         search.forget(db)
     return {"seqs": [target.seq for target in targets], "reason": reason}
-
-
-def finish(db: Connection, timeout_ms: int) -> bool:
-    """Take away what is left of erased texts; False if somebody still reads the write-ahead log.
-
-    Writers wait meanwhile, about a second for each 50 MB. It can be done again at any time.
-    """
-    db.set_busy_timeout(timeout_ms)
-    db.execute("VACUUM")
-    busy, _, _ = next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-    return not busy
 
 
 def _named(db: Connection, seq: int) -> _Record:

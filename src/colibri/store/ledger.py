@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from apsw import Connection, ConstraintError
-
 from colibri.core import ledger as record
 from colibri.core.chain import Checker
 from colibri.core.errors import Damaged
@@ -18,6 +16,8 @@ from colibri.core.payload import load
 from colibri.core.report import MAX_BREAKS, NO_HEAD, Break, Report
 from colibri.core.rows import Row
 from colibri.core.rules import Finding, Rules
+from colibri.store.connection import Connection
+from colibri.store.faults import breaks_constraint
 
 _INSERT = """
     INSERT INTO ledger (seq, header, leaf, prev, at, kind, call, session, task, agent)
@@ -137,7 +137,9 @@ class Chain:
         try:
             self._db.execute(_INSERT, row)
             self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
-        except ConstraintError as problem:
+        except Exception as problem:
+            if not breaks_constraint(problem):
+                raise
             why = f"the ledger does not take record {seq}: {problem}"
             raise Damaged(f"{why}; audit_verify_chain says what is wrong with it") from problem
         self._head = Entry(seq, leaf)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from apsw import Connection
-
 from colibri.core import merkle
 from colibri.core.errors import Refused
 from colibri.core.trail import Trail
 from colibri.store import sessions, trail
 from colibri.store.append import Append
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from apsw import Connection
+from colibri.store.connection import Connection
 
 BATCH = 16  # as every file has it: another number takes a migration
 FEW = 64  # tasks that are as soon read as looked for

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from apsw import Connection
-
 from colibri.core.errors import Refused
 from colibri.core.trail import NO_LEAF
 from colibri.store.append import Append
+from colibri.store.connection import Connection
 
 _COLUMNS = (
     "session_id",

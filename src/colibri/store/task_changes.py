@@ -9,13 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from apsw import Connection
-
 from colibri.core.errors import Refused
 from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
 from colibri.store import search
 from colibri.store.append import Append
+from colibri.store.connection import Connection
 from colibri.store.tasks import (
     BY_ID,
     MAX_NAMED,

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from apsw import Connection, Cursor
-
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
 from colibri.core.replay import Replay
 from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
 from colibri.store import search as index
+from colibri.store.connection import Connection, Cursor
 
 MAX_NAMED = 20  # how many tasks a sentence names
 BY_ID = "number = CAST(substr(?1, 3) AS INTEGER) AND task_id = ?1"  # an id says where its row is

@@ -13,11 +13,10 @@ from itertools import islice
 from types import UnionType
 from typing import Any, Literal
 
-from apsw import Connection
-
 from colibri.core.ledger import MEMBERS
 from colibri.core.payload import load
 from colibri.store import ledger, sessions
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 
 PAGE = 100

@@ -5,10 +5,9 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apsw import Connection
-
 from colibri.core.trail import ERASED, NO_LEAF, Trail
 from colibri.store.append import Append
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 
 _SELECT = """

@@ -7,12 +7,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from apsw import Connection
-
 from colibri.core.ledger import Head
 from colibri.core.report import Break, Damage, Report
 from colibri.core.rules import Rules
 from colibri.store import ledger, proofs, sessions, tasks, trail
+from colibri.store.connection import Connection
 
 
 def verify(

@@ -10,9 +10,8 @@ from colibri.core.ledger import Entry
 from colibri.core.modes import Capability
 
 if TYPE_CHECKING:
-    import apsw
-
     from colibri.config import Config
+    from colibri.store.connection import Connection
 
 Lane = Literal["probe", "read", "write"]
 Pattern = Literal["A", "B"]
@@ -22,7 +21,7 @@ class Work(Protocol):
     """A call as its handler sees it; the world comes in through this."""
 
     @property
-    def db(self) -> "apsw.Connection":
+    def db(self) -> "Connection":
         """The lane's connection, inside a transaction."""
 
     @property

@@ -11,7 +11,8 @@ from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Refused, ResourceError
 from colibri.core.ledger import Head
-from colibri.store import backup, ledger
+from colibri.store import ledger
+from colibri.store.sqlite import backup
 
 HELP = "copy the database, and check the copy"
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import apsw
-
 import colibri
 from colibri import VERSION
 from colibri.cli import files, program, project, terminal
@@ -22,7 +20,7 @@ from colibri.cli.settings.clients import CLIENTS, NAME
 from colibri.cli.settings.jsonc import Broken
 from colibri.config import load
 from colibri.core.errors import ConfigError, ResourceError
-from colibri.store import db
+from colibri.store.sqlite.connection import library_version, require_sqlite
 
 HELP = "check the installation, the database and the clients"
 
@@ -97,7 +95,7 @@ def examine(named: str | None) -> Iterator[Finding]:
 def _installation() -> Iterator[Finding]:
     yield _python(sys.version_info[:3])
     yield ok("colibri", f"{VERSION} in {os.path.dirname(os.path.abspath(colibri.__file__))}")
-    yield _sqlite(apsw.sqlite_lib_version())
+    yield _sqlite(library_version())
     for name, module in PACKAGES.items():
         yield _package(name, module)
 
@@ -113,7 +111,7 @@ def _python(version: tuple[int, ...]) -> Finding:
 def _sqlite(version: str) -> Finding:
     """Whether this SQLite is safe for a database that several processes share."""
     try:
-        db.require_sqlite(version)
+        require_sqlite(version)
     except ResourceError as old:
         return problem("sqlite", old.message, old.hint)
     return ok("sqlite", version)

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import apsw
-
 from colibri.cli import project, terminal
 from colibri.config import Config, load
 from colibri.core import redaction
@@ -20,10 +18,16 @@ from colibri.core.errors import ConfigError, Damaged, Refused, ResourceError
 from colibri.core.ledger import Entry
 from colibri.core.modes import Mode
 from colibri.server.ids import Ids
-from colibri.store import db, erasure, ledger
-from colibri.store.db import Opened
+from colibri.store import erasure, ledger
 from colibri.store.erasure import Target
+from colibri.store.faults import DatabaseError
 from colibri.store.ledger import Chain
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.checkpoint import rewrite
+from colibri.store.sqlite.connection import BUSY_TIMEOUT_MS
+from colibri.store.sqlite.identity import Opened, check_same_file
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.transaction import Transaction
 from colibri.tools.text import PROSE
 
 HELP = "take a text out of the ledger for good"
@@ -56,7 +60,7 @@ Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, o
 """
 
 MAX_REASON = 2000
-PATIENCE_MS = db.BUSY_TIMEOUT_MS
+PATIENCE_MS = BUSY_TIMEOUT_MS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError([f"COLIBRI_MODE is {config.mode}, which changes nothing: unset it"])
     try:
         return _run(options, config)
-    except (apsw.Error, Damaged) as problem:
+    except (DatabaseError, Damaged) as problem:
         hint = "try again: what is erased already is said"
         raise ResourceError(f"the erasure failed: {problem}", hint) from problem
 
@@ -136,7 +140,7 @@ def _confirm(options: argparse.Namespace) -> None:
 @contextmanager
 def _writing(config: Config) -> Iterator[Opened]:
     """The database as a server opens it, with the same lock."""
-    opened = db.open_writer(
+    opened = open_writer(
         config.db_path,
         lock_timeout=config.startup_timeout_ms / 1000,
         monotonic=time.monotonic,
@@ -147,7 +151,7 @@ def _writing(config: Config) -> Iterator[Opened]:
     try:
         yield opened
     finally:
-        db.close(opened)
+        opening.close(opened)
 
 
 def _erase(
@@ -155,7 +159,7 @@ def _erase(
 ) -> Entry:
     """One transaction, synced: all that was shown goes, with a record of it, or nothing."""
     ids = _ids(config)
-    with db.transaction(opened.db, durable=True):
+    with Transaction(opened.db, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:
             message = "nothing was erased: a record was added that repeats a text; look again"
             raise Refused("ERR_CHANGED", message)
@@ -163,15 +167,15 @@ def _erase(
         chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
         call = ids.uuid("erasure", chain.mark().seq + 1)
         entry = chain.append("erasure", payload, at=_now(), call=call, agent=_actor())
-        db.check_same_file(opened)
+        check_same_file(opened)
     return entry
 
 
 def _finish(opened: Opened) -> str:
     """Why old pages are left, or nothing."""
     try:
-        emptied = erasure.finish(opened.db, PATIENCE_MS)
-    except apsw.Error as problem:  # another writer holds on, or the disk has no room for a copy
+        emptied = rewrite(opened.db, PATIENCE_MS)
+    except DatabaseError as problem:  # another writer holds on, or the disk has no room for a copy
         return str(problem)
     return "" if emptied else "a reader is still in the write-ahead log"
 

@@ -5,13 +5,12 @@ import os
 import re
 from typing import Any
 
-from apsw import Connection
-
 from colibri.cli import files, lookup, program, project, terminal
 from colibri.cli.show import written
 from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
+from colibri.store.connection import Connection
 
 HELP = "write evidence into a file that anyone can verify"
 

@@ -6,14 +6,13 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from apsw import Connection
-
 from colibri.cli import follow, lookup, project, terminal
 from colibri.cli.show import times, words
 from colibri.core.errors import Refused
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break
 from colibri.store import ledger, timeline
+from colibri.store.connection import Connection
 from colibri.store.timeline import Filter, Record
 
 HELP = "the records of the ledger, or one of them in full"

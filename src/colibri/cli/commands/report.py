@@ -2,12 +2,11 @@
 
 import argparse
 
-from apsw import Connection
-
 from colibri.cli import files, lookup, project, terminal
 from colibri.cli.show import report_page, written
 from colibri.store import bundle
 from colibri.store.bundle import Contents
+from colibri.store.connection import Connection
 
 HELP = "write what an agent did into a page that proves it"
 

@@ -9,9 +9,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-import apsw
-from apsw import Connection
-
 from colibri.cli import program, project, terminal
 from colibri.cli.commands.backup import check, is_same, summary
 from colibri.cli.show.progress import Bar
@@ -19,7 +16,11 @@ from colibri.config import load
 from colibri.core.errors import Damaged, Refused, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.visible import visible
-from colibri.store import backup, db, ledger
+from colibri.store import ledger
+from colibri.store.connection import Connection
+from colibri.store.faults import DatabaseError
+from colibri.store.sqlite import backup, opening
+from colibri.store.sqlite.opening import open_reader
 
 HELP = "put a copy of the database in its place"
 
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         message = f"{options.file} is the database itself"
         raise Refused("ERR_EXISTS", message, hint="name a copy of it")
     new = f"{path}.restore-{os.getpid()}"
-    with closing(backup.open_copy(options.file)) as source, db.alone(path):  # 1, 2
+    with closing(backup.open_copy(options.file)) as source, opening.alone(path):  # 1, 2
         try:
             head = _copy(source, new)  # 3
             if problems := check(new, head):  # 4
@@ -110,7 +111,7 @@ def _copy(source: Connection, new: str) -> Head | None:
         backup.copy(source, new, progress=bar)
         try:
             head = ledger.head(source)
-        except apsw.Error:
+        except DatabaseError:
             pass  # what is wrong with it, its check will tell
     return head
 
@@ -122,9 +123,9 @@ def _compare(path: str, new: str) -> dict[str, Any]:
         if not os.path.exists(path) and not backup.beside(path):
             return found | {"relation": "none", "lost": 0}
         try:
-            with closing(db.open_reader(path, least=1)) as current:
+            with closing(open_reader(path, least=1)) as current:
                 return found | asdict(backup.compare(current, copied))
-        except (ResourceError, apsw.Error, Damaged, UnicodeDecodeError) as problem:
+        except (ResourceError, DatabaseError, Damaged, UnicodeDecodeError) as problem:
             return found | {"relation": "unknown", "lost": None, "reason": str(problem)}
 
 

@@ -5,14 +5,13 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from apsw import Connection
-
 from colibri.cli import program, project, terminal
 from colibri.cli.show import times, words
 from colibri.config import Config, load
 from colibri.core.ledger import Head
 from colibri.core.states import Status
 from colibri.store import ledger, tasks, timeline
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 from colibri.store.tasks import Filter
 from colibri.store.timeline import OPEN_CALLS_AMONG, Record

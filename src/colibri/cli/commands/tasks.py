@@ -4,12 +4,11 @@ import argparse
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from apsw import Connection
-
 from colibri.cli import follow, lookup, project, terminal
 from colibri.cli.show import steps, times, words
 from colibri.core.states import Status
 from colibri.store import tasks
+from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Timeline
 

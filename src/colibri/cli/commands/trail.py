@@ -3,13 +3,12 @@
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 
-from apsw import Connection
-
 from colibri.cli import follow, lookup, program, project, terminal
 from colibri.cli.show import steps, times, words
 from colibri.core.errors import Refused
 from colibri.core.ledger import TYPES
 from colibri.store import sessions, timeline
+from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 from colibri.store.tasks import Task
 from colibri.store.timeline import Record, Step, Timeline

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import apsw
-from apsw import Connection
-
 from colibri.cli import files, lookup, project, terminal
 from colibri.cli.show import verdict
 from colibri.cli.show.progress import Bar
@@ -17,9 +14,13 @@ from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.report import Report
-from colibri.store import backup, db, ledger, sessions
+from colibri.store import ledger, sessions
 from colibri.store import verify as check
+from colibri.store.connection import Connection
+from colibri.store.faults import DatabaseError, fault
 from colibri.store.sessions import Session
+from colibri.store.sqlite import backup
+from colibri.store.sqlite.opening import open_reader
 
 HELP = "check the log, a session, a task or a bundle"
 
@@ -172,20 +173,20 @@ def _judge_log(path: str, options: argparse.Namespace) -> dict[str, Any]:
         "finding_count": 0,
         "not_checked": [verdict.note("everything")],
     }
-    with closing(db.open_reader(path)) as reader:
+    with closing(open_reader(path)) as reader:
         try:
             judged["log"] = ledger.log_id(reader)
             report = _examine(reader, options)
             if not report.record_count and report.valid:
                 return judged | _cannot_tell("the log holds no records: there is nothing to check")
             judged |= _findings(report, list(sessions.every(reader)), options)
-        except (apsw.CorruptError, apsw.SQLError, UnicodeDecodeError, Damaged) as problem:
+        except (DatabaseError, UnicodeDecodeError, Damaged) as problem:
+            if fault(problem) in ("busy", "full", "io"):
+                hint = "try again, or verify a copy"
+                return judged | _cannot_tell(f"cannot read {path}: {problem}", hint)
             damage = verdict.finding(None, "damaged-file", str(problem))
             judged["lines"]["intact"] = "no"
             judged |= {"findings": [damage], "finding_count": 1}
-        except apsw.Error as problem:
-            hint = "try again, or verify a copy"
-            return judged | _cannot_tell(f"cannot read {path}: {problem}", hint)
     return judged | {"verdict": "bad" if judged["finding_count"] else "good"}
 
 

@@ -9,13 +9,16 @@ import re
 import stat
 from collections.abc import Iterator
 
-import apsw
-
 from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode
-from colibri.store import db, ledger, place
+from colibri.store import ledger
+from colibri.store.connection import Connection
+from colibri.store.faults import DatabaseError
+from colibri.store.sqlite import locks, place
+from colibri.store.sqlite.opening import MAKE, Outdated, open_reader
+from colibri.store.sqlite.schema import load_migrations, quick_check, small_tables
 
 NEWEST = 1000
 MIB = 1 << 20
@@ -56,7 +59,7 @@ def _standing(path: str) -> str:
 def _missing(path: str, directory: str, mode: Mode) -> Iterator[Finding]:
     beside = os.path.relpath(path, directory).split(os.sep)[0]
     if mode == Mode.READONLY:
-        hint = db.MAKE
+        hint = MAKE
         yield problem("database", f"there is none at {path}, and READONLY makes none", hint)
     elif os.path.exists(os.path.join(directory, beside)):
         detail = f"{path} cannot be made: {os.path.join(directory, beside)} is not a directory"
@@ -111,7 +114,7 @@ def _permissions(path: str, admits: Mode) -> Iterator[Finding]:
 
 
 def _lock(path: str) -> Iterator[Finding]:
-    state = db.use(path)
+    state = locks.use(path)
     if state == "exclusive":
         hint = "wait for it; if it lasts, close the other clients of this project"
         yield warning("lock", "a server is creating or migrating the database", hint)
@@ -123,23 +126,23 @@ def _lock(path: str) -> Iterator[Finding]:
 def _content(path: str) -> Iterator[Finding]:
     damaged = "colibri verify says what is damaged; a copy may be in a backup"
     try:
-        reader = db.open_reader(path, untouched=True)
-    except db.Outdated as outdated:
+        reader = open_reader(path, untouched=True)
+    except Outdated as outdated:
         yield warning("database", outdated.message, outdated.hint)
         return
     except ResourceError as unusable:
         yield problem("database", unusable.message, unusable.hint)
         return
     try:
-        yield ok("database", f"{path}, schema version {db.load_migrations()[-1].version}")
+        yield ok("database", f"{path}, schema version {load_migrations()[-1].version}")
         yield _records(reader, damaged)
-    except (apsw.Error, Damaged, UnicodeDecodeError) as unreadable:
+    except (DatabaseError, Damaged, UnicodeDecodeError) as unreadable:
         yield problem("records", f"{path} cannot be read: {unreadable}", damaged)
     finally:
         reader.close()
 
 
-def _records(reader: apsw.Connection, damaged: str) -> Finding:
+def _records(reader: Connection, damaged: str) -> Finding:
     with reader:  # one transaction: what is read belongs together
         head = ledger.head(reader)
         last = head.seq if head else 0
@@ -148,8 +151,8 @@ def _records(reader: apsw.Connection, damaged: str) -> Finding:
             f"record {broken.seq}: {broken.what}: {broken.detail}"
             for broken in ledger.check_range(reader, first, last)
         ]
-        for table in db.small_tables(reader):
-            found += [f"table {table}: {what}" for what in db.quick_check(reader, table)]
+        for table in small_tables(reader):
+            found += [f"table {table}: {what}" for what in quick_check(reader, table)]
     if found:
         return problem("records", found[0], damaged)
     return ok("records", f"{last:,}; the newest {last - first + 1:,} were checked and are intact")
@@ -163,7 +166,7 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
     if size > LARGE_WAL:
         hint = "it shrinks when every server and reader of this database has ended"
         yield warning("write-ahead log", f"{size // MIB:,} MiB", hint)
-    elif size and db.use(path) == "free":
+    elif size and locks.use(path) == "free":
         taken_over = "the last server did not end cleanly, the next one takes it over"
         yield ok("write-ahead log", f"{size // 1024:,} KiB; {taken_over}")
     else:

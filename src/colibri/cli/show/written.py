@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from apsw import Connection
-
 from colibri.cli import terminal
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger
 from colibri.store.bundle import Contents
+from colibri.store.connection import Connection
 
 ROOTS = 5  # that a person is shown
 

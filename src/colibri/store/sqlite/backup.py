@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import apsw
-from apsw import Connection
 
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.report import Break
-from colibri.store import db as database
 from colibri.store import ledger
+from colibri.store.connection import Connection
+from colibri.store.faults import fault
+from colibri.store.sqlite.connection import connect, version
+from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.schema import load_migrations, quick_check
 from colibri.store.verify import verify
 
 STEP = 4_096  # pages: 16 MiB, after which a person can be shown something, or interrupt
@@ -49,7 +52,7 @@ def is_database(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     try:
-        with closing(database.connect(path, "read")) as db:
+        with closing(connect(path, "read")) as db:
             return db.pragma("schema_version") is not None
     except apsw.Error:
         return False
@@ -58,10 +61,10 @@ def is_database(path: str) -> bool:
 def open_copy(path: str) -> Connection:
     """A copy, read-only; the schema may be older than ours. ResourceError if it is not one."""
     try:
-        db = database.open_reader(path, least=0)
+        db = open_reader(path, least=0)
     except ResourceError as problem:
         raise ResourceError(problem.message, "name a file that colibri backup wrote") from problem
-    if _version(db) == 0:
+    if version(db) == 0:
         db.close()
         raise ResourceError(f"{path} is empty", "name a file that colibri backup wrote")
     return db
@@ -73,11 +76,11 @@ def copy(source: Connection, path: str, *, progress: Callable[[int, int], None])
     The source is in a transaction, which all steps share: writers neither wait for it nor make it
     begin anew, however busy they are.
     """
-    assert source.in_transaction
-    _version(source)  # a transaction begins to see with its first read
+    assert isinstance(source, apsw.Connection) and source.in_transaction
+    version(source)  # a transaction begins to see with its first read
     # Nobody can have this file open yet, so closing the descriptor drops no lock.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    target = database.connect(path, "write")
+    target = connect(path, "write")
     try:
         with target.backup("main", source, "main") as steps:
             while not steps.done:
@@ -85,7 +88,7 @@ def copy(source: Connection, path: str, *, progress: Callable[[int, int], None])
                 progress(steps.page_count - steps.remaining, steps.page_count)
         target.execute("PRAGMA journal_mode = DELETE")  # one file
     except apsw.Error as problem:
-        full = database.fault(problem) == "full"
+        full = fault(problem) == "full"
         reason = "the disk is full" if full else str(problem)
         raise ResourceError(f"cannot copy to {path}: {reason}", "try another place") from problem
     finally:
@@ -95,7 +98,7 @@ def copy(source: Connection, path: str, *, progress: Callable[[int, int], None])
 def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> list[str]:
     """What is wrong with a copy: its pages, its chain, its rows, and its head if that is known."""
     try:
-        if damage := database.quick_check(db):
+        if damage := quick_check(db):
             return [f"SQLite: {' '.join(text.split())}" for text in damage]
         # The tables of an older schema are for its migration to read; the ledger has not changed.
         look = ledger.verify if is_older(db) else verify
@@ -109,7 +112,7 @@ def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> li
 
 def is_older(db: Connection) -> bool:
     """Whether an older Colibri wrote it; the next start of a server migrates it."""
-    return _version(db) < database.load_migrations()[-1].version
+    return version(db) < load_migrations()[-1].version
 
 
 def describe(broken: Break) -> str:
@@ -191,19 +194,19 @@ def put(new: str, path: str, aside: str) -> list[str]:
 
 def _fold(path: str) -> None:
     """Have SQLite take the write-ahead log into the file, unless the file is too damaged for it."""
-    db = database.connect(path, "write")
+    db = connect(path, "write")
     try:
         db.set_busy_timeout(FOLD_MS)
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is damaged stays as it is
         db.execute("PRAGMA journal_mode = DELETE")
     except apsw.Error as problem:
-        fault = database.fault(problem)
-        if fault == "busy":
+        what = fault(problem)
+        if what == "busy":
             raise ResourceError(
                 f"another program has {path} open",
                 "close it, be it a server in mode READONLY or a command, and try again",
             ) from problem
-        if fault != "damaged":
+        if what != "damaged":
             raise ResourceError(
                 f"cannot write {path}: {problem}", "nothing was changed"
             ) from problem
@@ -236,7 +239,3 @@ def discard(path: str) -> None:
     for name in (path, *beside(path)):
         if os.path.exists(name):
             os.unlink(name)
-
-
-def _version(db: Connection) -> int:
-    return int(str(db.pragma("user_version")))

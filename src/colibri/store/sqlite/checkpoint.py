@@ -1,0 +1,46 @@
+"""Waiting for other processes, and copying the write-ahead log back into the file."""
+
+from collections.abc import Callable
+
+import apsw
+from apsw import Connection
+
+CHECKPOINT_PAGES = 1_000  # in the write-ahead log: from then on each commit tries to empty it
+
+
+def set_patience(db: Connection, patience: Callable[[int], bool]) -> None:
+    """Wait for other processes as `patience` says, but never with a checkpoint.
+
+    SQLite's own checkpoint after a commit lets others write meanwhile: then it has not copied all,
+    and the log does not begin anew but grows, among busy servers for long. So what they have added
+    is copied once more with the write lock held, which is little. Who reads from an older state of
+    the log still keeps it; then the next commit tries again.
+    """
+
+    def checkpoint(db: Connection, name: str, pages: int) -> int:
+        if pages >= CHECKPOINT_PAGES:
+            db.set_busy_timeout(0)
+            try:
+                length, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if copied == length:
+                    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            except apsw.Error:
+                pass  # what is committed is safe in the log, and the next commit tries again
+            finally:
+                db.set_busy_handler(patience)
+        return apsw.SQLITE_OK
+
+    db.set_busy_handler(patience)
+    db.set_wal_hook(checkpoint)
+
+
+def rewrite(db: Connection, timeout_ms: int) -> bool:
+    """Write the file anew and cut the log to nothing; False if somebody still reads the log.
+
+    Nothing is then left of what was deleted. Writers wait meanwhile, about a second for each 50 MB.
+    It can be done again at any time.
+    """
+    db.set_busy_timeout(timeout_ms)
+    db.execute("VACUUM")
+    busy, _, _ = next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    return not busy

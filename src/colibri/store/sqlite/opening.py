@@ -1,0 +1,260 @@
+"""Opening the database for writing or reading, and closing it."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import apsw
+from apsw import Connection
+
+from colibri.core.errors import ResourceError
+from colibri.store.sqlite import files, locks, place
+from colibri.store.sqlite.connection import (
+    CACHE,
+    connect,
+    library_version,
+    require_sqlite,
+    version,
+)
+from colibri.store.sqlite.faults import Fault, fault
+from colibri.store.sqlite.identity import Opened, has_its_log, identity
+from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours
+
+POLL_SECONDS = 0.05
+
+# What to do where there is no database yet, or an older one; a person types it once.
+MAKE = "colibri serve </dev/null makes or migrates it, with COLIBRI_MODE unset"
+
+
+class Outdated(ResourceError):
+    """The database is not there yet as this version needs it; the next writer sees to that."""
+
+
+def open_writer(
+    path: str,
+    *,
+    lock_timeout: float,
+    monotonic: Callable[[], float],
+    sleep: Callable[[float], None],
+    stamp: str,
+    new_log: Callable[[], str],
+    migrations: Sequence[Migration] | None = None,
+) -> Opened:
+    """Open a database, created or migrated if need be; ResourceError says why it cannot be.
+
+    stamp goes into the name of a backup, new_log() into a database that is created.
+    """
+    require_sqlite(library_version())
+    path = os.path.realpath(path)  # as SQLite does: one database, one lock file
+    steps = load_migrations() if migrations is None else migrations
+    deadline = monotonic() + lock_timeout
+    with _explained(path):
+        place.require_local(path)
+        opening = _Opening(path, locks.open_lock(path), steps, stamp, new_log)
+        try:
+            while not (opened := opening.attempt()):
+                if monotonic() >= deadline:
+                    raise ResourceError(
+                        f"another Colibri is using {path}, which has to be created or migrated",
+                        "close the other clients of this project, or wait for them; then try again",
+                    )
+                sleep(POLL_SECONDS)
+        except BaseException:
+            os.close(opening.lock)
+            raise
+    return opened
+
+
+def close(opened: Opened, *, checkpoint: bool = True) -> None:
+    """Once; the lock goes last, so that who gets it next finds the file at rest.
+
+    Without a checkpoint the `-wal` stays for the next start, which checks it frame by frame: after
+    an I/O error what reads back from it may not be what was written. Nor is there one when the
+    `-wal` is no longer ours: another process may already be writing through the new log.
+    """
+    try:
+        if checkpoint and has_its_log(opened):
+            # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
+            opened.db.set_busy_timeout(0)
+            opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        else:
+            opened.db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    except apsw.Error:
+        pass  # what is committed is safe in the `-wal`
+    finally:
+        opened.db.close()
+        os.close(opened.lock)
+
+
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Keep every writer out; ResourceError while there is one."""
+    path = os.path.realpath(path)
+    with _explained(path):
+        lock = locks.open_lock(path)
+    try:
+        locks.require_alone(lock, path)
+        yield
+    finally:
+        os.close(lock)
+
+
+def open_reader(
+    path: str,
+    *,
+    migrations: Sequence[Migration] | None = None,
+    least: int | None = None,
+    untouched: bool = False,
+) -> Connection:
+    """A read-only connection to a database that is there and current; nothing is created.
+
+    With `least`, one that an older Colibri left at that schema version will do as well. SQLite may
+    still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it, and no `-wal`
+    exists, nobody is writing and the file is read as immutable.
+    """
+    require_sqlite(library_version())
+    steps = load_migrations() if migrations is None else migrations
+    with _explained(path):
+        if not files.is_there(path):
+            raise ResourceError(
+                f"there is no database at {path}",
+                "is this the project? --project DIR names another; a client that starts Colibri in"
+                " mode FULL makes the database",
+            )
+        db = _connect_reader(path, untouched=untouched)
+        try:
+            _require_current(db, path, steps[-1].version, least)
+            with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
+                db.execute(CACHE)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What it takes to open a database for writing."""
+
+    path: str
+    lock: int
+    migrations: Sequence[Migration]
+    stamp: str
+    new_log: Callable[[], str]
+
+    def attempt(self) -> Opened | None:
+        """Open it with the lock that can be had now; None, and no lock, if it takes the other."""
+        alone = locks.take(self.lock, alone=True)
+        if not alone and not locks.take(self.lock, alone=False):
+            return None
+        opened = self._open(alone=alone)
+        if opened and alone:
+            locks.share(self.lock)
+            if version(opened.db) != opened.version:  # a newer Colibri has slipped in
+                opened.db.close()
+                opened = None
+        if not opened:
+            locks.release(self.lock)
+        return opened
+
+    def _open(self, *, alone: bool) -> Opened | None:
+        unclean = alone and files.size(files.wal(self.path)) > 0
+        if not files.is_there(self.path):
+            if not alone:
+                return None
+            files.create(self.path)
+        file = identity(self.path)
+        db = connect(self.path, "write")
+        try:
+            found = require_ours(db, self.path, self._latest)
+            if found < self._latest and not alone:
+                db.close()
+                return None
+            _use_wal(db, self.path)
+            pending = [step for step in self.migrations if step.version > found]
+            backup = self._back_up(db, found) if found and pending else None
+            migrate(db, found, pending, self.new_log)
+            db.execute(CACHE)
+            return Opened(
+                db=db,
+                path=self.path,
+                lock=self.lock,
+                version=version(db),  # this read also has SQLite open the `-wal`
+                unclean=unclean,
+                migrated_from=found if found < self._latest else None,
+                backup=backup,
+                file=file,
+                wal=identity(files.wal(self.path)),
+            )
+        except BaseException:
+            db.close()
+            raise
+
+    @property
+    def _latest(self) -> int:
+        return self.migrations[-1].version
+
+    def _back_up(self, db: Connection, found: int) -> str:
+        """Keep the file as it is before it is migrated; the copy's path."""
+        path = f"{self.path}.backup-v{found}-{self.stamp}"
+        files.create(path)
+        copy = connect(path, "write")
+        try:
+            with copy.backup("main", db, "main") as backup:
+                backup.step()
+        except BaseException:
+            copy.close()
+            os.unlink(path)
+            raise
+        copy.close()
+        return path
+
+
+def _use_wal(db: Connection, path: str) -> None:
+    (mode,) = next(db.execute("PRAGMA journal_mode = WAL"))
+    if mode != "wal":
+        raise ResourceError(
+            f"{path} cannot have a write-ahead log on its file system",
+            "set COLIBRI_DB_PATH to a local disk",
+        )
+
+
+def _connect_reader(path: str, *, untouched: bool) -> Connection:
+    if untouched and not os.path.exists(files.wal(path)):
+        return connect(path, "immutable")
+    db = connect(path, "read")
+    try:
+        version(db)  # nothing is opened before the first read
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        db.close()
+        if os.path.exists(files.wal(path)):
+            raise
+        return connect(path, "immutable")
+    return db
+
+
+def _require_current(db: Connection, path: str, latest: int, least: int | None) -> None:
+    if require_ours(db, path, latest) < (latest if least is None else least):
+        raise Outdated(f"{path} has to be created or migrated first", MAKE)
+
+
+_REASONS: dict[Fault | None, tuple[str, str]] = {
+    "full": ("the disk is full", "free some space, or set COLIBRI_DB_PATH to another volume"),
+    "busy": ("another program holds it locked", "close that program and start again"),
+    "damaged": (
+        "it is not a database, or a damaged one",
+        "restore it from a backup, or set COLIBRI_DB_PATH to another file",
+    ),
+}
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turn what SQLite or the system says while opening into a ResourceError."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        known = _REASONS.get(fault(error))
+        reason, hint = known or (str(error), "check the permissions of the file and its directory")
+        raise ResourceError(f"cannot open {path}: {reason}", hint) from error

@@ -1,0 +1,110 @@
+"""Whose database this is, its migrations, and what SQLite finds wrong with it."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from colibri.core.errors import ResourceError
+from colibri.store.connection import Connection
+from colibri.store.ledger import create_log
+from colibri.store.sqlite.connection import number, version
+from colibri.store.sqlite.transaction import Transaction
+
+APPLICATION_ID = 0x436F6C62  # "Colb", in the file's header: whose database this is
+_NEVER_RELEASED = 0x436F6C69  # "Coli": what is in it has changed since
+GROWING = frozenset(
+    {
+        "ledger",
+        "merkle_nodes",
+        "payloads",
+        "sessions",
+        "task_blocks",
+        "task_dependencies",
+        "tasks",
+        "thoughts",
+    }
+)
+
+
+class Migration(NamedTuple):
+    version: int
+    sql: str
+
+
+def load_migrations() -> tuple[Migration, ...]:
+    """All of them, in order."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "migrations")
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".sql"))
+    return tuple(_load_migration(folder, name) for name in names)
+
+
+def _load_migration(folder: str, name: str) -> Migration:
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return Migration(int(name.partition("_")[0]), file.read())
+
+
+def migrate(
+    db: apsw.Connection, found: int, pending: Sequence[Migration], new_log: Callable[[], str]
+) -> None:
+    """Bring the schema up to date, one step at a time, each durable."""
+    for step in pending:
+        with Transaction(db, durable=True):
+            db.execute(step.sql)
+            db.execute(f"PRAGMA user_version = {step.version:d}")
+            if not found and step is pending[0]:
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")
+                create_log(db, new_log())
+
+
+def require_ours(db: Connection, path: str, latest: int) -> int:
+    """The schema version, 0 of a new database; ResourceError if it is not for us to use."""
+    found = version(db)
+    owner = number(db, "PRAGMA application_id")
+    is_new = not found and not number(db, "SELECT count(*) FROM sqlite_schema")
+    if owner == _NEVER_RELEASED:
+        raise ResourceError(
+            f"{path} was made by a Colibri that was never released, and this one cannot read it",
+            "move the file away with its -wal and -shm, and a new one is made; the Colibri that"
+            " made it can still export and verify it",
+        )
+    if owner != APPLICATION_ID and not is_new:
+        raise ResourceError(
+            f"{path} is the database of another program", "set COLIBRI_DB_PATH to another file"
+        )
+    if found > latest:
+        raise ResourceError(
+            f"{path} has schema version {found}; this Colibri knows versions up to {latest}",
+            "use the newer Colibri that migrated it",
+        )
+    return found
+
+
+def table_count(db: Connection) -> int:
+    """How many tables there are beside SQLite's own, those that the search index is made of too."""
+    return number(
+        db,
+        "SELECT count(*) FROM sqlite_schema"
+        " WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
+    )
+
+
+def small_tables(db: Connection) -> list[str]:
+    """The tables that can be checked in passing."""
+    rows = db.execute(
+        "SELECT name FROM pragma_table_list"
+        " WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        " ORDER BY name"
+    )
+    return [str(name) for (name,) in rows if name not in GROWING]
+
+
+def quick_check(db: Connection, table: str | None = None) -> list[str]:
+    """What SQLite finds wrong with a table, or with the whole file; nothing, if all is well."""
+    rows = (
+        db.execute("SELECT quick_check FROM pragma_quick_check")
+        if table is None
+        else db.execute("SELECT quick_check FROM pragma_quick_check(?)", (table,))
+    )
+    return [str(found) for (found,) in rows if found != "ok"]
