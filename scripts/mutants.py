@@ -1,0 +1,281 @@
+"""Mutants: the source with one small thing wrong, chosen by rule; called by scripts/mutants.
+
+    scripts/mutants            12 each of core, store and server; half an hour or less
+    scripts/mutants --list     only name them
+    scripts/mutants WORD…      only those whose name has one of these words
+
+Each mutant lives in a copy of the tree, where a test that owns its file must fail: first those that
+are named like the file, then those of its layer. That test must pass without the mutant. The choice
+depends on the seed and on the changed text alone: a change elsewhere leaves it as it is.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "colibri"
+SEED, PER_LAYER, PER_FILE, WORKERS = "1", 12, 2, 2
+PATIENCE = 900  # seconds for one run of tests; one that hangs has noticed something
+LAYERS = {
+    "core": ["tests/core", "tests/store", "tests/verify"],
+    "store": ["tests/store", "tests/tools", "tests/cli", "tests/e2e"],
+    "server": ["tests/server", "tests/contract", "tests/test_main.py", "tests/e2e"],
+}
+# Mutants that change nothing anybody could see: the beginning of their name, and why.
+EQUIVALENT: dict[str, str] = {}
+
+FLIPS: dict[type[ast.cmpop], ast.cmpop] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
+    ast.Is: ast.IsNot(),
+    ast.IsNot: ast.Is(),
+    ast.In: ast.NotIn(),
+    ast.NotIn: ast.In(),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The bytes from start to end of a file, replaced."""
+
+    file: str  # below src/colibri
+    name: str
+    start: int
+    end: int
+    text: str
+
+    def rank(self) -> bytes:
+        return sha256(f"{SEED} {self.name}".encode()).digest()
+
+    def write(self, tree: Path) -> None:
+        data = (PACKAGE / self.file).read_bytes()
+        changed = data[: self.start] + self.text.encode() + data[self.end :]
+        (tree / "src" / "colibri" / self.file).write_bytes(changed)
+
+
+def chosen() -> list[Mutant]:
+    """The lowest ranks of each layer: at most one of a function, few of a file."""
+    found: list[Mutant] = []
+    for layer in LAYERS:
+        files = sorted((PACKAGE / layer).rglob("*.py"))
+        ranked = sorted((one for file in files for one in candidates(file)), key=Mutant.rank)
+        functions: set[str] = set()
+        per_file: Counter[str] = Counter()
+        for one in ranked:
+            function = one.name.partition(": ")[0]
+            if (
+                len(functions) < PER_LAYER
+                and function not in functions
+                and per_file[one.file] < PER_FILE
+                and not one.name.startswith(tuple(EQUIVALENT))
+            ):
+                functions.add(function)
+                per_file[one.file] += 1
+                found.append(one)
+    return found
+
+
+def candidates(file: Path) -> Iterator[Mutant]:
+    """All mutants of a file."""
+    data, path = file.read_bytes(), file.relative_to(PACKAGE).as_posix()
+    starts = [0]
+    for line in data.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    seen: dict[str, int] = {}
+    for where, node in _nodes(ast.parse(data), ""):
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        for changed in _changes(node):
+            text = ast.unparse(changed)
+            name = f"{path} {where}: {' '.join(ast.unparse(node).split())} -> {text}"
+            seen[name] = seen.get(name, 0) + 1
+            name += f" ({seen[name]})" * (seen[name] > 1)
+            yield Mutant(path, name, start, end, text if text == "pass" else f"({text})")
+
+
+def _nodes(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
+    """What runs when a function runs, with the name of that function."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "type_params"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            inside = where
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                inside = f"{where}.{child.name}".lstrip(".")
+            elif isinstance(child, ast.JoinedStr) or _is_words(child):
+                continue
+            elif where and isinstance(child, ast.expr | ast.stmt):
+                yield where, child
+            if isinstance(child, ast.AST):
+                yield from _nodes(child, inside)
+
+
+def _is_words(node: object) -> bool:
+    """Docstrings, log lines and asserts: nobody claims anything about them."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return True
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).rpartition(".")[2] in ("log", "warn")
+    return isinstance(node, ast.Assert | ast.Import | ast.ImportFrom)
+
+
+def _changes(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
+    other = copy.deepcopy(node)
+    match other:
+        case ast.Compare(ops=[op]) if type(op) in FLIPS:
+            other.ops = [FLIPS[type(op)]]
+        case ast.BoolOp(op=op):
+            other.op = ast.Or() if isinstance(op, ast.And) else ast.And()
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            other = operand
+        case ast.BinOp(op=ast.Add() | ast.Sub() as op) if not _joins_text(other):
+            other.op = ast.Sub() if isinstance(op, ast.Add) else ast.Add()
+        case ast.Constant(value=bool() as value):
+            other.value = not value
+        case ast.Constant(value=int() as value):
+            other.value = value + 1
+        case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Raise():
+            other = ast.Pass()
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            other = ast.Pass()
+        case _:
+            return
+    yield other
+
+
+def _joins_text(node: ast.BinOp) -> bool:
+    """Minus between texts is an error at once: no test need be good to see it."""
+    return any(
+        isinstance(side, ast.JoinedStr)
+        or (isinstance(side, ast.Constant) and isinstance(side.value, str | bytes))
+        for side in ast.walk(node)
+    )
+
+
+# The hunt.
+
+
+class Trees:
+    """Copies of the tree, one for each worker, and one that stays as it is."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.whole = self._copy(scratch / "whole")
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(WORKERS):
+            self._free.put(self._copy(scratch / str(number)))
+
+    def _copy(self, tree: Path) -> Path:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        for name in filter(None, listed.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, tree / name)
+        for environment in (".venv", ".venv-client-1x"):
+            (tree / environment).symlink_to(ROOT / environment)
+        return tree
+
+    def hunt(self, mutant: Mutant) -> str:
+        """What noticed it; empty if nothing did."""
+        tree = self._free.get()
+        mutant.write(tree)
+        try:
+            for tests in owners(mutant.file):
+                if noticed := self._noticed(tree, tests):
+                    return noticed
+            return ""
+        finally:
+            shutil.copy2(PACKAGE / mutant.file, tree / "src" / "colibri" / mutant.file)
+            self._free.put(tree)
+
+    def _noticed(self, tree: Path, tests: list[str]) -> str:
+        output, timed_out = pytest(tree, tests)
+        if timed_out:
+            return f"a run of {' '.join(tests)} that did not end"
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+(?:\[.*\])?)", output, re.MULTILINE)
+        test: str
+        for test in failed:
+            again, _ = pytest(self.whole, [test.partition("[")[0]])
+            if not re.search(r"^(FAILED|ERROR)", again, re.MULTILINE):
+                return test
+        return ""
+
+
+def owners(file: str) -> Iterator[list[str]]:
+    """Who must notice: the tests named like the file, then those of its layer."""
+    layer, stem = file.partition("/")[0], Path(file).stem
+    named = sorted((ROOT / "tests" / layer).glob(f"test_{stem}*.py"))
+    if named:
+        yield [test.relative_to(ROOT).as_posix() for test in named]
+    yield LAYERS[layer]
+
+
+def pytest(tree: Path, tests: list[str]) -> tuple[str, bool]:
+    """What a run said that ends with the first failure; whether it never ended."""
+    options = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-m", "not alone"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return "", True
+    return done.stdout, False
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="scripts/mutants")
+    parser.add_argument("--list", action="store_true", help="only name them")
+    parser.add_argument("word", nargs="*", help="only those whose name has one of these")
+    options = parser.parse_args(arguments)
+    mutants = chosen()
+    if options.word:
+        mutants = [one for one in mutants if any(word in one.name for word in options.word)]
+    if options.list:
+        print("\n".join(one.name for one in mutants))
+        return 0
+    began, survivors = time.monotonic(), 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        trees = Trees(Path(scratch))
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for one, noticed in zip(mutants, pool.map(trees.hunt, mutants), strict=True):
+                survivors += not noticed
+                print(f"{'killed  ' if noticed else 'SURVIVED'} {one.name}", flush=True)
+                print(f"         {noticed or 'nothing noticed it'}", flush=True)
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(mutants) - survivors} of {len(mutants)} killed, {minutes:.0f} minutes")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
