@@ -92,6 +92,8 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
         "COLIBRI_SKILLS_ROOT": os.path.join(root, env.get("COLIBRI_SKILLS_ROOT", _SKILLS)),
     }
     _refuse_strange_paths(paths, problems)
+    if "COLIBRI_DB_PATH" not in env:
+        _refuse_links(root, database, problems)
     if problems:
         raise ConfigError(problems)
     return Config(
@@ -146,6 +148,18 @@ def _refuse_strange_paths(paths: dict[str, str], problems: list[str]) -> None:
         except UnicodeEncodeError:
             shown = path.encode(errors="backslashreplace").decode()
             problems.append(f"{name} is {shown}, which is not UTF-8: name another")
+
+
+def _refuse_links(root: str, database: str, problems: list[str]) -> None:
+    """A repository may hold a link in the place of the ledger; only its user may mean another."""
+    for inside in (os.path.dirname(database), database):
+        path = os.path.join(root, inside)
+        if os.path.islink(path):
+            there = os.path.realpath(path)
+            problems.append(
+                f"{path} is a link to {there}: delete it, or set COLIBRI_DB_PATH if you mean that"
+            )
+            return
 
 
 def _strangers(env: "Mapping[str, str]") -> list[str]:

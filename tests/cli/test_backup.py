@@ -120,7 +120,7 @@ def test_what_is_there_is_replaced_only_by_force(project: Path, capsys: Capture)
     code, out, err = inside(capsys, "backup", "copy.db")
     assert (code, out) == (1, "")
     assert err == (
-        "colibri: error: copy.db exists already\ncolibri: hint: name another file, or add --force\n"
+        "colibri: error: copy.db already exists\ncolibri: hint: name another file, or add --force\n"
     )
     assert (project / "copy.db").read_text() == "mine"
     code, out, _ = inside(capsys, "backup", "copy.db", "--force")
@@ -130,7 +130,7 @@ def test_what_is_there_is_replaced_only_by_force(project: Path, capsys: Capture)
 
 HARMFUL = {
     "the database itself": ("data/colibri.db", "is the database itself"),
-    "a link to it": ("link.db", "is the database itself"),
+    "a link to it": ("link.db", "link.db is a link to "),
     "a second name of it": ("hard.db", "is the database itself"),
     "beside another's log": ("other.db", "beside other.db there is other.db-wal"),
     "no such directory": ("nowhere/copy.db", "there is no directory"),

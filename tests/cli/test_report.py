@@ -100,7 +100,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     (project / "report.html").write_text("mine")
     code, out, err = run(project, "S-1", "-o", "report.html")
     assert (code, out) == (1, "")
-    assert "report.html exists already" in err
+    assert "report.html already exists" in err
     assert "--force" in err
     assert (project / "report.html").read_text() == "mine"
     assert run(project, "S-1", "-o", "report.html", "--force")[0] == 0

@@ -116,11 +116,9 @@ def test_on_stdout_there_is_the_bundle_and_nothing_else(project: Path, extra: li
 
 
 def test_only_its_owner_can_read_it_and_what_it_says_to_type_checks_it(project: Path) -> None:
-    """Evidence may hold private text; a link to it stays a link."""
-    (project / "link").symlink_to("real")
-    code, out, _ = export(project, "--all", "-o", "link")
-    assert (code, (project / "link").is_symlink()) == (0, True)
-    assert stat.S_IMODE((project / "real").stat().st_mode) == 0o600
+    """Evidence may hold private text."""
+    code, out, _ = export(project, "--all", "-o", "real")
+    assert (code, stat.S_IMODE((project / "real").stat().st_mode)) == (0, 0o600)
     command = out.splitlines()[-1].removeprefix("check  ")
     done = subprocess.run(
         ["sh", "-c", command], cwd="/", env=environment(), capture_output=True, check=False
@@ -152,7 +150,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     code, out, err = export(project, "--all", "-o", "out")
     assert (code, out) == (1, "")
     assert err == (
-        "colibri: error: out exists already\ncolibri: hint: name another file, or add --force\n"
+        "colibri: error: out already exists\ncolibri: hint: name another file, or add --force\n"
     )
     assert (project / "out").read_text() == "mine"
     assert export(project, "--all", "-o", "out", "--force")[0] == 0
@@ -225,8 +223,7 @@ def test_a_place_that_cannot_be_written_is_a_missing_resource(project: Path) -> 
     """Exit 75: resource."""
     code, _, err = export(project, "--all", "-o", "nowhere/out")
     assert code == 75
-    path = project / "nowhere" / "out"
-    assert err.startswith(f"colibri: error: cannot write {path}: No such file or directory\n")
+    assert err.startswith("colibri: error: cannot write nowhere/out: No such file or directory\n")
 
 
 def test_only_a_file_is_ever_replaced(project: Path) -> None:

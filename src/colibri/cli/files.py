@@ -1,31 +1,62 @@
 """Files that commands write: whole or not at all, and never over another without being told to.
 
-A link is followed to the file it names, and stays. What we write for people is for its owner alone:
-evidence may hold what nobody else should read. A text file of another program is read as it is;
-when it is replaced, the new one has its permissions and its owner, and the old is kept beside it.
+What we write for people is for its owner alone: evidence may hold what nobody else should read. A
+settings file of another program keeps its permissions and its owner, and the old text is kept next
+to it. No mode depends on the umask alone: others never get to write.
+
+A repository may hold links. Below the project and below the working directory none is followed when
+something is written: refuse_links() names it and where it leads.
 """
 
 import os
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from colibri.cli.settings.jsonc import Broken
 from colibri.core.errors import Refused, ResourceError
 
-# Ours.
+PRIVATE = 0o600
+SETTINGS = 0o644  # of a new settings file; the umask may take some of it away
+DIRECTORY = 0o755
+MAX_TEXT = 16 << 20  # bytes of a settings file
+
+# Where may we write?
+
+
+def refuse_links(path: str, project: str) -> None:
+    """Refused if a link lies on the way, from the project or the working directory to the file."""
+    path = os.path.abspath(path)
+    roots = {project, os.path.realpath(project), os.getcwd(), os.path.dirname(path)}
+    at = path
+    while at != (above := os.path.dirname(at)):
+        if os.path.islink(at) and any(
+            f"{above}{os.sep}".startswith(f"{root}{os.sep}") for root in roots
+        ):
+            message = f"{at} is a link to {os.path.realpath(at)}"
+            raise Refused("ERR_LINK", message, hint="name that place itself, or delete the link")
+        at = above
 
 
 def refuse_existing(path: str, *, force: bool) -> None:
-    """ERR_EXISTS, unless it may be replaced; what is no regular file never is."""
+    """Refused, unless it may be replaced; what is no regular file never is."""
     if os.path.exists(path) and not os.path.isfile(path):
         what = "a directory" if os.path.isdir(path) else "not a regular file"
         raise Refused("ERR_EXISTS", f"{path} is {what}", hint="name a file")
     if os.path.exists(path) and not force:
         hint = "name another file, or add --force"
-        raise Refused("ERR_EXISTS", f"{path} exists already", hint=hint)
+        raise Refused("ERR_EXISTS", f"{path} already exists", hint=hint)
+
+
+# Ours.
+
+
+def create(path: str, mode: int = PRIVATE) -> BinaryIO:
+    """A new file for writing; FileExistsError if anything has that name, even a link."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
 
 
 def write(pieces: Iterable[bytes], path: str) -> int:
@@ -37,21 +68,29 @@ def write(pieces: Iterable[bytes], path: str) -> int:
         size = sum(map(sys.stdout.buffer.write, pieces))
         sys.stdout.buffer.flush()
         return size
-    path = os.path.realpath(path)
-    partial = f"{path}.partial-{os.getpid()}"
     try:
-        with _opened(partial, 0o600) as file:
+        with _unfinished(os.path.abspath(path), PRIVATE) as file:
             size = sum(map(file.write, pieces))
+    except OSError as problem:
+        hint = "check that the directory exists, is writable and has free space"
+        raise ResourceError(f"cannot write {path}: {why(problem)}", hint) from problem
+    return size
+
+
+@contextmanager
+def _unfinished(path: str, mode: int) -> Iterator[BinaryIO]:
+    """A new file next to `path`, which is given that name when all of it is on the disk."""
+    name = f"{path}.partial-{os.getpid()}"
+    file = create(name, mode)
+    try:
+        with file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as problem:
-        hint = "is there such a directory, may you write there, and has the disk room?"
-        raise ResourceError(f"cannot write {path}: {why(problem)}", hint) from problem
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
-    return size
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def reason(problem: OSError) -> str:
@@ -62,12 +101,6 @@ def reason(problem: OSError) -> str:
 def why(problem: OSError) -> str:
     """The same without the file."""
     return problem.strerror or str(problem)
-
-
-def _opened(path: str, mode: int) -> BinaryIO:
-    """A new file for writing."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    return open(descriptor, "wb")
 
 
 # Those of other programs.
@@ -89,14 +122,16 @@ def read(path: str) -> Text:
         found = os.stat(real)
         if not stat.S_ISREG(found.st_mode):
             raise ResourceError(f"{path} is not a regular file", "name another with --file")
+        if found.st_size > MAX_TEXT:
+            raise ResourceError(f"{path} is too large for settings", "name another with --file")
         with open(real, "rb") as file:
-            data = file.read()
+            data = file.read(MAX_TEXT)
     except FileNotFoundError:
         return Text(real, "", None)
     except OSError as problem:
         raise ResourceError(
-            f"cannot read {path}: {problem.strerror}", "check its permissions"
-        ) from problem
+            f"cannot read {path}: {why(problem)}", "check its permissions"
+        ) from None
     try:
         return Text(real, data.decode(), found)
     except UnicodeDecodeError as problem:
@@ -107,28 +142,24 @@ def read(path: str) -> Text:
 def replace(old: Text, new: str, stamp: str) -> str | None:
     """Put new text where the old was; the path of the copy of the old, if there was any.
 
-    1 refuse what is read-only    2 write the new text beside it    3 look whether the old is still
+    1 refuse what is read-only    2 write the new text next to it    3 check that the old is still
     the same    4 copy it    5 give the new text its name
     """
-    partial = f"{old.path}.partial-{os.getpid()}"
     backup = f"{old.path}.backup-{stamp}" if old.found else None
     try:
         _refuse_read_only(old)  # 1
-        os.makedirs(os.path.dirname(old.path), exist_ok=True)
-        try:
-            _create(partial, new, old.found)  # 2
-            _refuse_changed(old)  # 3
+        _make_directory(os.path.dirname(old.path))
+        with _unfinished(old.path, SETTINGS if old.found is None else PRIVATE) as file:
+            _fill(file, new, old.found)  # 2
+            if read(old.path).text != old.text:  # 3
+                message = f"{old.path} has just been changed by another program"
+                raise ResourceError(message, "try again")
             if backup:
-                _create(backup, old.text, old.found)  # 4
-            os.replace(partial, old.path)  # 5
-        finally:
-            if os.path.exists(partial):
-                os.unlink(partial)
-    except OSError as problem:
-        raise ResourceError(
-            f"cannot write {old.path}: {problem.strerror}",
-            "check the permissions of the file and its directory",
-        ) from problem
+                with _unfinished(backup, PRIVATE) as copy:
+                    _fill(copy, old.text, old.found)  # 4
+    except OSError as problem:  # 5 is the end of the block
+        hint = "check the permissions of the file and its directory"
+        raise ResourceError(f"cannot write {old.path}: {why(problem)}", hint) from problem
     return backup
 
 
@@ -138,20 +169,18 @@ def _refuse_read_only(old: Text) -> None:
         raise ResourceError(f"{old.path} is read-only", "make it writable, or edit it yourself")
 
 
-def _refuse_changed(old: Text) -> None:
-    if read(old.path).text != old.text:
-        raise ResourceError(f"{old.path} has just been changed by another program", "try again")
+def _make_directory(path: str) -> None:
+    """With all above it; os.makedirs gives only the last one a mode."""
+    if not os.path.isdir(path):
+        _make_directory(os.path.dirname(path))
+        os.mkdir(path, DIRECTORY)
 
 
-def _create(path: str, text: str, like: os.stat_result | None) -> None:
-    """A new file, synced; nobody can look into it before it has the permissions of the other."""
-    with _opened(path, 0o600 if like else 0o666) as file:
-        descriptor = file.fileno()
-        if like:
-            made = os.fstat(descriptor)
-            if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-                os.fchown(descriptor, like.st_uid, like.st_gid)
-            os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
-        file.write(text.encode())
-        file.flush()
-        os.fsync(descriptor)
+def _fill(file: BinaryIO, text: str, like: os.stat_result | None) -> None:
+    """Nobody can look into it before it has the owner and the permissions of the other."""
+    if like:
+        made = os.fstat(file.fileno())
+        if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+            os.fchown(file.fileno(), like.st_uid, like.st_gid)
+        os.fchmod(file.fileno(), like.st_mode & 0o775)  # not writable by everyone, not setuid
+    file.write(text.encode())

@@ -83,14 +83,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _target(options: argparse.Namespace) -> str:
     """The file to write; Refused if that would do harm."""
+    config = load(options.project)
     target: str = options.target
+    files.refuse_links(target, config.project)
     if os.path.isdir(target):
         now = datetime.now(UTC)
         target = os.path.join(target, f"colibri-{now:%Y%m%dT%H%M%SZ}.db")
     directory = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(directory):
         raise ResourceError(f"there is no directory {directory}", "create it, or name another")
-    if is_same(target, load(options.project).db_path):
+    if is_same(target, config.db_path):
         message = f"{target} is the database itself"
         raise Refused("ERR_EXISTS", message, hint="name another file")
     if left := backup.beside(target):

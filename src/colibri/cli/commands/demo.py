@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from colibri.cli import program, terminal
+from colibri.cli import files, program, terminal
 from colibri.cli.demo.client import Client
 from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step
 from colibri.config import bare_environment
@@ -78,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _directory(named: str | None) -> Iterator[str]:
     """Where all of it happens; what was begun and not finished is not left behind."""
+    if named is not None:
+        files.refuse_links(named, os.curdir)
     if named is not None and os.path.exists(named) and not os.path.isdir(named):
         raise Refused("ERR_EXISTS", f"{named} is not a directory", hint="name a new one")
     if named is not None and os.path.exists(named) and os.listdir(named):
@@ -174,8 +176,7 @@ class Demo:
         for payload in bundle["payloads"].values():
             body = base64.b64decode(payload["body"])
             payload["body"] = base64.b64encode(body.replace(TRUTH.encode(), LIE.encode())).decode()
-        with open(self._file(FORGED), "w", encoding="utf-8") as file:
-            json.dump(bundle, file)
+        files.write([json.dumps(bundle).encode()], self._file(FORGED))
         self._say()
         self._say("A copy of it, in which one thought was made to look better", "bold")
         self._line("was", "", TRUTH)

@@ -74,9 +74,10 @@ def _thought(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Write the bundle; the exit code."""
     path: str = options.output
-    if path != "-":
-        files.refuse_existing(path, force=options.force)
-    with project.reading(options) as (_, reader):
+    with project.reading(options) as (config, reader):
+        if path != "-":
+            files.refuse_links(path, config.project)
+            files.refuse_existing(path, force=options.force)
         contents = _contents(reader, options)
         size = files.write(bundle.write(reader, contents), path)
         found = written.facts(reader, contents, path, size)

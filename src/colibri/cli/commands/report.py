@@ -52,9 +52,10 @@ def run(options: argparse.Namespace) -> int:
     path: str = options.output
     if path == "-" and options.open:
         options.complain("--open needs a file, and -o - is none")
-    if path != "-":
-        files.refuse_existing(path, force=options.force)
-    with project.reading(options) as (_, reader):
+    with project.reading(options) as (config, reader):
+        if path != "-":
+            files.refuse_links(path, config.project)
+            files.refuse_existing(path, force=options.force)
         contents = _contents(reader, options.id)
         size = files.write(report_page.write(bundle.write(reader, contents)), path)
         written.say(written.facts(reader, contents, path, size), options)

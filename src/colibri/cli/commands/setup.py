@@ -5,13 +5,12 @@ import difflib
 import os
 import re
 import shlex
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from colibri.cli import files, project, terminal
+from colibri.cli import files, git, project, terminal
 from colibri.cli.files import Text
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
@@ -122,6 +121,8 @@ def _plan(options: argparse.Namespace) -> Change:
     if not file or options.print:
         nothing = Text(file, "", None)
         return Change(options.client, scope, file, "print", entry, snippet, nothing, snippet)
+    if scope != "user":
+        files.refuse_links(file, directory)
     try:
         old = files.read(file)
         new = _changed(client.language, old.text, path, entry)
@@ -225,20 +226,17 @@ def _remind(config: Config, *, written: bool) -> None:
 
 def _unignored(config: Config) -> str:
     """The line for .gitignore that is missing; "" if none is, or git cannot tell."""
-    beside = os.path.relpath(config.db_path, config.project)
-    if beside.startswith(os.pardir):
+    inside = os.path.relpath(config.db_path, config.project)
+    repository = git.find(config.project)
+    if repository is None or inside.startswith(os.pardir):
         return ""
     try:
-        done = subprocess.run(
-            ["git", "-C", config.project, "check-ignore", "--quiet", beside],
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        if git.is_ignored(repository, os.path.realpath(config.db_path)):
+            return ""
+    except git.GitError:
         return ""
-    folder = os.path.dirname(beside)
-    return "" if done.returncode != 1 else f"{folder}/" if folder else f"{beside}*"
+    folder = os.path.dirname(inside)
+    return f"{folder}/" if folder else f"{inside}*"
 
 
 def _diff(change: Change) -> Iterator[str]:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from colibri import VERSION
+from colibri.cli import files
 from colibri.core.errors import ResourceError
 
 PROTOCOL = "2025-11-25"
@@ -23,7 +24,7 @@ class Client:
         self._log = log
         self._last = 0
         self._pending = b""
-        with open(log, "wb") as file:
+        with files.create(log) as file:
             self._process = subprocess.Popen(
                 command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file
             )

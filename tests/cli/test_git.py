@@ -1,0 +1,164 @@
+"""src/colibri/cli/git.py: which repositories it takes, and what stops it."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import colibri
+from colibri.cli import git
+from colibri.cli.git import GitError, Repository
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
+
+
+def plain(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.check_output(["git", "-C", str(folder), *who, *arguments], text=True)
+
+
+def repository(folder: Path, *options: str) -> Path:
+    folder.mkdir()
+    plain(folder, "init", "-q", *options)
+    (folder / "a").write_text("a\n")
+    (folder / ".gitignore").write_text("data/\n")
+    plain(folder, "add", ".")
+    plain(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def found(folder: Path) -> Repository:
+    taken = git.find(str(folder))
+    assert taken is not None
+    return taken
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return repository(tmp_path / "project")
+
+
+FORMS = ("sha1", "sha256", "a linked work tree", "packed", "a folder in it")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_it_says_what_git_says(tmp_path: Path, form: str) -> None:
+    """Nothing is lost by not reading the configuration, which is the point of KEPT."""
+    options = ["--object-format=sha256"] if form == "sha256" else []
+    folder = repository(tmp_path / "project", *options)
+    if form == "a linked work tree":
+        plain(folder, "worktree", "add", "-q", "../linked")
+        folder = tmp_path / "linked"
+    if form == "packed":
+        plain(folder, "gc", "-q")
+    if form == "a folder in it":
+        folder = folder / "deep"
+        folder.mkdir()
+    taken = found(folder)
+    top = Path(taken.work_tree)
+    (top / "a").write_text("b\r\n")
+    (top / "data").mkdir()
+    (top / "data" / "new").write_text("")
+    (top / "new").write_text("")
+    plain(top, "config", "core.autocrlf", "input")
+    for command in (["status", "--porcelain"], ["log", "--format=%H"], ["diff", "--numstat"]):
+        assert git.run(taken, *command).decode() == plain(top, *command), command
+    assert git.is_ignored(taken, "data/colibri.db")
+    assert not git.is_ignored(taken, "a[b]*")
+
+
+def test_it_leaves_the_repository_as_it_is(project: Path) -> None:
+    os.utime(project / "a", (1, 1))  # a plain git would write that down in its index
+
+    def look() -> dict[str, tuple[int, int]]:
+        every = (project / ".git", *(project / ".git").rglob("*"))
+        return {str(one): (one.stat().st_mtime_ns, one.stat().st_size) for one in every}
+
+    before = look()
+    git.run(found(project), "status", "--porcelain")
+    assert look() == before
+
+
+def _not_ours(project: Path) -> None:
+    try:
+        os.chown(project / ".git", 12345, 12345)
+    except PermissionError:
+        pytest.skip("only root can give files away")
+
+
+def _a_link(project: Path) -> None:
+    (project / ".git").rename(project / "elsewhere")
+    (project / ".git").symlink_to("elsewhere")
+
+
+def _links_inside(project: Path) -> None:
+    (project / ".git" / "refs").rename(project / "refs")
+    (project / ".git" / "refs").symlink_to("../refs")
+
+
+def _another_repository(project: Path) -> None:
+    (project / ".git").rename(project.parent / "theirs")
+    (project / ".git").write_text(f"gitdir: {project.parent / 'theirs'}\n")
+
+
+def _a_pipe(project: Path) -> None:
+    shutil.rmtree(project / ".git")
+    os.mkfifo(project / ".git")
+
+
+def _nothing(project: Path) -> None:
+    shutil.rmtree(project / ".git")
+
+
+UNTRUSTED = (_not_ours, _a_link, _links_inside, _another_repository, _a_pipe, _nothing)
+
+
+@pytest.mark.parametrize("change", UNTRUSTED)
+def test_what_cannot_be_trusted_is_no_repository(
+    project: Path, change: Callable[[Path], None]
+) -> None:
+    change(project)
+    assert git.find(str(project)) is None
+
+
+def test_what_never_ends_or_never_stops_is_ended(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "TIMEOUT", 0.5)
+    (project / ".gitignore").unlink()
+    os.mkfifo(project / ".gitignore")
+    with pytest.raises(GitError, match=r"took longer than 0 s") as late:
+        git.is_ignored(found(project), "x")
+    assert late.value.code is None
+    (project / ".gitignore").unlink()
+    monkeypatch.setattr(git, "TIMEOUT", 30.0)
+    monkeypatch.setattr(git, "MAX_OUTPUT", 100)
+    with pytest.raises(GitError, match="printed more than 100 bytes"):
+        git.run(found(project), "log", "-p")
+
+
+def test_what_git_refuses_or_nobody_has_is_said(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(GitError) as unknown:
+        git.run(found(project), "rev-parse", "--verify", "no-such-branch")
+    assert unknown.value.code == 128
+    (project / ".git" / "HEAD").unlink()
+    with pytest.raises(GitError, match="no HEAD"):
+        git.run(found(project), "status")
+    monkeypatch.setenv("PATH", "bin:.")
+    with pytest.raises(GitError, match="there is no git"):
+        git.run(found(project), "status")
+
+
+def test_no_other_file_starts_git_or_any_program_unseen() -> None:
+    """Later uses go through here, too."""
+    source = Path(colibri.__file__).parent
+    texts = {str(path.relative_to(source)): path.read_text() for path in source.rglob("*.py")}
+    starting = {name for name, text in texts.items() if "subprocess" in text or "os.exec" in text}
+    ours = {"cli/commands/demo.py", "cli/demo/client.py", "cli/settings/launch.py"}
+    assert starting == {"cli/git.py"} | ours
+    assert [name for name in ours if '"git"' in texts[name]] == []
