@@ -11,7 +11,7 @@ import time
 from hashlib import sha256
 from typing import Any
 
-from colibri.store.ledger import _INSERT, _INSERT_PAYLOAD
+from colibri.store.ledger import _INSERT
 from colibri.store.sqlite.opening import open_writer
 
 LOG = "colibri/" + "0" * 32
@@ -44,15 +44,15 @@ def append(kind: str, call: str, task: str | None, payload: dict[str, object]) -
     seq += 1
     body = json.dumps(payload, sort_keys=True, separators=(",", ":")).encode()
     nonce = os.urandom(32)
-    commitment = sha256(b"colibri/payload/v1\n" + nonce + body).hexdigest()
+    commitment = sha256(b"colibri/payload/v1\n" + nonce + body).digest()
     named = "null" if task is None else f'"{task}"'
     header = (
         f'{{"agent":null,"at":"{AT}","call":"{call}","kind":"{kind}","log":"{LOG}","payload":'
-        f'"{commitment}","prev":"{prev.hex()}","seq":{seq},"session":null,"task":{named},"v":1}}'
+        f'"{commitment.hex()}","prev":"{prev.hex()}","seq":{seq},"session":null,"task":{named},"v":1}}'
     ).encode()
     leaf = sha256(b"\0" + header).digest()
-    execute(_INSERT, (seq, header, leaf, prev, AT, kind, call, None, task, None))
-    execute(_INSERT_PAYLOAD, (seq, nonce, body))
+    row = (seq, AT, kind, call, None, task, None, commitment, nonce, body, leaf, prev)
+    execute(_INSERT, row)
     prev = leaf
     return seq
 

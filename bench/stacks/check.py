@@ -14,25 +14,23 @@ from hashlib import sha256
 from pathlib import Path
 
 from colibri.core.ledger import COMMITMENT
-from colibri.store import verify
+from colibri.core.rows import Row
+from colibri.store import ledger, verify
 from colibri.store.sqlite.opening import open_reader
 
 ROWS = """
-    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
-        CAST(l.prev AS BLOB), l.at, l.kind, l.call, l.session, l.task, l.agent,
-        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
-    FROM ledger AS l
-    LEFT JOIN payloads AS p ON p.seq = l.seq
-    ORDER BY l.seq
+    SELECT seq, at, kind, call, session, task, agent, payload, nonce, body, leaf, prev
+    FROM ledger ORDER BY seq
 """
 
 
 def bare(path: str) -> tuple[int, float]:
     reader, count, start = open_reader(path), 0, time.perf_counter()
-    for row in reader.execute(ROWS):
-        sha256(COMMITMENT + row[10] + row[11]).hexdigest()
-        if sha256(b"\0" + row[1]).digest() != row[2]:
-            raise AssertionError(f"record {row[0]} is not what was hashed")
+    log = ledger.log_id(reader)
+    for row in map(Row._make, reader.execute(ROWS)):
+        if sha256(b"\0" + row.header(log)).digest() != row.leaf:
+            raise AssertionError(f"record {row.seq} is not what was hashed")
+        sha256(COMMITMENT + (row.nonce or b"") + (row.body or b"")).digest()
         count += 1
     return count, time.perf_counter() - start
 

@@ -93,7 +93,7 @@ def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
         columns=120,
     )
     assert code == 0
-    assert "copying [####....................] 10 of " in shown
+    assert "copying [#####...................] 10 of " in shown
     assert "pages, " in shown
     assert "\x1b[1;32mwrote copy.db: 54 records" in shown
 
@@ -162,7 +162,7 @@ def test_a_log_that_is_not_sound_is_not_copied(project: Path, capsys: Capture) -
     db.close()
     code, out, err = inside(capsys, "backup", "copy.db", "--force")
     assert (code, out) == (1, "")
-    assert "the log is not sound, so no copy was kept: record 1: altered column: " in err
+    assert "the log is not sound, so no copy was kept: record 1: altered record: " in err
     assert "; and " in err
     assert "colibri: hint: colibri verify says more" in err
     assert (project / "copy.db").read_bytes() == good

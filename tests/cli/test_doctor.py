@@ -23,7 +23,7 @@ from colibri.config import load
 from colibri.store.sqlite import place
 from colibri.store.sqlite.opening import MAKE
 from tests.support.client import COLIBRI, TESTS, Server
-from tests.support.ledger_reader import create, flip_in_a_header, overwrite_a_page
+from tests.support.ledger_reader import create, flip_in_a_record, overwrite_a_page
 from tests.support.mounts import read_only, small_disk
 from tests.support.terminal import TYPED
 from tests.support.user_home import Home
@@ -195,7 +195,7 @@ def test_a_database_that_cannot_be_opened_is_a_problem(
     assert why in found["database"].detail
 
 
-@pytest.mark.parametrize("damage", [flip_in_a_header, overwrite_a_page])
+@pytest.mark.parametrize("damage", [flip_in_a_record, overwrite_a_page])
 def test_damage_among_the_newest_records_is_a_problem(
     home: Home, damage: Callable[[Path], None]
 ) -> None:

@@ -160,15 +160,15 @@ def test_an_erased_record_is_intact_without_its_payload(
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> tuple[Path, int]:
-    """A project in which somebody changed what a thought says, and lost a header's encoding."""
+    """A project in which somebody changed what a thought says, and who an agent was."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
         seq = lab.seqs("thought")[0]
         drop_triggers(db)
         body = b'{"content":"other","index":"x","prev":1,"thought_id":null,"type":"plan"}'
-        db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
-        db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (b"\xff{", seq + 1))
-        db.execute("UPDATE ledger SET header = x'ff' WHERE seq = ?", (seq + 2,))
+        db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
+        db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (b"\xff{", seq + 1))
+        db.execute("UPDATE ledger SET agent = 'eve' WHERE seq = ?", (seq + 2,))
     return tmp_path, seq
 
 
@@ -184,7 +184,7 @@ def test_damage_is_shown_and_nothing_stumbles_over_it(
     _, out, _ = colibri(project, "log", str(seq + 1), "--payload")
     assert "[unreadable: not as its kind has it]" in out
     _, out, _ = colibri(project, "log", str(seq + 2))
-    assert "\n  \\xff\n" in out
+    assert "\ncheck       altered record: " in out
     for command in ("log", "trail", "status", "tasks"):
         assert colibri(project, command)[0] == 0
 

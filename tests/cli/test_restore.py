@@ -403,7 +403,7 @@ def overwrite(path: Path) -> None:
 def alter(path: Path) -> None:
     db = apsw.Connection(str(path))
     drop_triggers(db)
-    db.execute("UPDATE payloads SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)")
+    db.execute("UPDATE ledger SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)")
     db.close()
 
 

@@ -51,10 +51,8 @@ def rehashed(rows: Rows, first: int = 0) -> Rows:
         row = rows[at]
         prev = rows[at - 1].leaf if at else ledger.genesis(LOG)
         payload = ledger.commitment(row.nonce or b"", row.body or b"")
-        named = {name: getattr(row, name) for name in ("at", "kind", "call")}
-        named |= {name: getattr(row, name) for name in ("session", "task", "agent")}
-        header = ledger.header(log=LOG, seq=row.seq, payload=payload, prev=prev, **named)
-        rows[at] = row._replace(header=header, leaf=ledger.leaf(header), prev=prev)
+        row = row._replace(payload=payload, prev=prev)
+        rows[at] = row._replace(leaf=ledger.leaf(row.header(LOG)))
     return rows
 
 
@@ -261,7 +259,7 @@ def swap(rows: Rows, at: int, _: Any) -> Rows:
 
 
 def flip(rows: Rows, at: int, chance: int) -> Rows:
-    name = ("header", "leaf", "prev", "nonce", "body")[chance % 5]
+    name = ("payload", "leaf", "prev", "nonce", "body")[chance % 5]
     value = bytearray(getattr(rows[at], name) or b"-")
     value[chance // 5 % len(value)] ^= 1 << chance % 8
     return [*rows[:at], put(rows[at], name, bytes(value)), *rows[at + 1 :]]
@@ -391,7 +389,7 @@ def test_damage_at_the_edge_of_a_stretch_is_found_by_both_ways(long: Rows, at: i
     seq = long[at].seq
     spoilt = [*long]
     spoilt[at] = long[at]._replace(agent="eve")
-    assert [(one.seq, one.what) for one in same(spoilt).breaks] == [(seq, "altered column")]
+    assert [(one.seq, one.what) for one in same(spoilt).breaks] == [(seq, "altered record")]
     spoilt[at] = long[at]._replace(leaf=bytes(32))
     assert (seq, "altered record") in [(one.seq, one.what) for one in same(spoilt).breaks]
     assert same([row for row in long if row.seq != seq]).valid is (at == -1)

@@ -15,6 +15,7 @@ import pytest
 
 from colibri import cli
 from colibri.cli.commands import erase as command
+from colibri.store import ledger
 from colibri.store.search import BATCH
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
@@ -192,9 +193,10 @@ def run(project: Path, *arguments: str) -> int:
 def record(project: Path, seq: int) -> tuple[JSON, JSON]:
     """The header and the payload of a record."""
     with reading(project / "data" / "colibri.db") as db:
-        query = "SELECT header, body FROM ledger JOIN payloads USING (seq) WHERE seq = ?"
-        header, body = db.execute(query, (seq,)).get
-    return json.loads(header), json.loads(body)
+        (row,) = ledger.rows(db, [seq])
+        header = row.header(ledger.log_id(db))
+    assert row.body is not None
+    return json.loads(header), json.loads(row.body)
 
 
 def test_it_says_what_goes_and_where_else_it_may_be(project: Path) -> None:
@@ -303,7 +305,7 @@ def test_at_a_terminal_it_asks_first(project: Path, answer: str, code: int) -> N
     assert "erase these payloads for good? [y/N] " in done.stderr
     assert done.returncode == code
     with reading(project / "data" / "colibri.db") as db:
-        payloads = db.execute("SELECT count(*) FROM payloads WHERE seq IN (8, 9)").get
+        payloads = db.execute("SELECT count(body) FROM ledger WHERE seq IN (8, 9)").get
     assert payloads == (0 if code == 0 else 2)
 
 

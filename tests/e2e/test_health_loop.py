@@ -72,13 +72,12 @@ def test_an_open_call_is_counted_while_it_runs_and_no_longer(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "sql",
     [
-        "UPDATE ledger SET header = CAST(replace(header, '\"v\":1', '\"v\":2') AS BLOB)"
-        " WHERE seq = 3",
+        "UPDATE ledger SET leaf = zeroblob(32) WHERE seq = 3",
         "UPDATE ledger SET kind = 'thought' WHERE seq = 3",
-        "UPDATE payloads SET body = CAST(replace(body, 'note', 'nota') AS BLOB) WHERE seq = 3",
-        "DELETE FROM payloads WHERE seq = 3; DELETE FROM ledger WHERE seq = 3",
+        "UPDATE ledger SET body = CAST(replace(body, 'note', 'nota') AS BLOB) WHERE seq = 3",
+        "DELETE FROM ledger WHERE seq = 3",
     ],
-    ids=["header", "column", "payload", "deleted"],
+    ids=["leaf", "column", "payload", "deleted"],
 )
 def test_a_record_that_is_tampered_with_is_noticed_and_writing_stops(
     tmp_path: Path, sql: str

@@ -17,7 +17,7 @@ from tests.support.ledger_reader import (
     condition,
     create,
     error,
-    flip_in_a_header,
+    flip_in_a_record,
     holding,
     overwrite_a_page,
 )
@@ -128,7 +128,7 @@ def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
         assert after == before
 
 
-@pytest.mark.parametrize("damage", [flip_in_a_header, overwrite_a_page])
+@pytest.mark.parametrize("damage", [flip_in_a_record, overwrite_a_page])
 def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -141,7 +141,7 @@ def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it
         assert error(server.call("note", n=1))["code"] == "UNAVAILABLE"
         assert server.data("server_ping")["mode"] == "FULL"
         assert condition(server) == ("SAFE_MODE", "integrity")
-        if damage is flip_in_a_header:
+        if damage is flip_in_a_record:
             assert server.data("verify")["valid"] is False
         assert server.close() == 0
     assert "[colibri] SAFE_MODE integrity: " in server.stderr

@@ -12,6 +12,7 @@ import pytest
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
 from colibri.core.report import NO_HEAD
+from colibri.core.rows import Row
 from colibri.store import ledger
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
@@ -107,32 +108,17 @@ def sql(*statements: str) -> Attack:
 def forged(db: apsw.Connection, head: Head, *, at: str, call: str, kind: str, body: bytes) -> None:
     """Write the record after a head, so that it is sound in itself; over what is there."""
     nonce, seq = bytes(32), head.seq + 1
-    header = form.header(
-        log=ledger.log_id(db),
-        seq=seq,
-        at=at,
-        kind=kind,
-        call=call,
-        session=None,
-        task=None,
-        agent=None,
-        payload=form.commitment(nonce, body),
-        prev=head.leaf,
-    )
-    db.execute("DELETE FROM payloads WHERE seq = ?", (seq,))
+    payload = form.commitment(nonce, body)
+    row = Row(seq, at, kind, call, None, None, None, payload, nonce, body, leaf=b"", prev=head.leaf)
+    row = row._replace(leaf=form.leaf(row.header(ledger.log_id(db))))
     db.execute("DELETE FROM ledger WHERE seq = ?", (seq,))
-    row = (seq, header, form.leaf(header), head.leaf, at, kind, call)
-    db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", row)
-    db.execute("INSERT INTO payloads VALUES (?, ?, ?)", (seq, nonce, body))
+    db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def reforge_the_last(scene: Scene) -> None:
     """The newest record, made anew with another content."""
     with intruder(scene) as db:
-        query = (
-            "SELECT l.seq - 1, l.prev, l.at, l.call, p.body FROM ledger AS l"
-            " JOIN payloads AS p ON p.seq = l.seq ORDER BY l.seq DESC LIMIT 1"
-        )
+        query = "SELECT seq - 1, prev, at, call, body FROM ledger ORDER BY seq DESC LIMIT 1"
         seq, prev, at, call, old = db.execute(query).get
         body = old.replace(b'"duration_ms":', b'"duration_ms":9')
         forged(db, Head(seq, prev), at=at, call=call, kind="call.exit", body=body)
@@ -166,7 +152,6 @@ def cut(name: str, *also: str) -> Attack:
         f"UPDATE thought_counts SET n = n - (SELECT count(*) FROM thoughts WHERE seq > :{name})",
         f"DELETE FROM thoughts WHERE seq IN {after}",
         f"DELETE FROM sessions WHERE open_seq IN {after}",
-        f"DELETE FROM payloads WHERE seq > :{name}",
         f"DELETE FROM ledger WHERE seq > :{name}",
         *also,
     )
@@ -174,23 +159,16 @@ def cut(name: str, *also: str) -> Attack:
 
 # Seen by the server itself: the attack, and the first thing that it names.
 SEEN: dict[str, tuple[Attack, str]] = {
-    "edit a record's stored bytes": (
-        sql(
-            "UPDATE ledger SET header = CAST(replace(CAST(header AS TEXT), 'second', 'fourth')"
-            " AS BLOB) WHERE seq = :second_1"
-        ),
-        "altered record",
-    ),
     "edit a payload": (
         sql(
-            "UPDATE payloads SET body = CAST(replace(CAST(body AS TEXT), 'thought', 'doubts')"
+            "UPDATE ledger SET body = CAST(replace(CAST(body AS TEXT), 'thought', 'doubts')"
             " AS BLOB) WHERE seq = :second_1 - 1"
         ),
         "altered payload",
     ),
-    "edit only a queryable column": (
+    "edit any column of a record": (
         sql("UPDATE ledger SET agent = 'bob' WHERE seq = :second_1"),
-        "altered column",
+        "altered record",
     ),
     "delete in the middle": (
         sql("DELETE FROM ledger WHERE seq = :second_1"),
@@ -205,15 +183,12 @@ SEEN: dict[str, tuple[Attack, str]] = {
         "out of order",
     ),
     "delete a payload": (
-        sql("DELETE FROM payloads WHERE seq = :second_1"),
+        sql("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = :second_1"),
         "missing payload",
     ),
-    "leave a payload where the next record belongs": (
-        sql(
-            "INSERT INTO payloads SELECT max(l.seq) + 2, p.nonce, p.body FROM ledger AS l, payloads"
-            " AS p WHERE p.seq = 1"
-        ),
-        "stray payload",
+    "put a record before the first": (
+        sql(f"INSERT INTO ledger SELECT 0, {', '.join(Row._fields[1:])} FROM ledger WHERE seq = 1"),
+        "stray record",
     ),
     "edit what a tool shows of a session": (
         sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),
@@ -250,7 +225,7 @@ SEEN: dict[str, tuple[Attack, str]] = {
         "altered session",
     ),
     "cut the tail and forget the rows": (
-        sql("DELETE FROM payloads WHERE seq > :task", "DELETE FROM ledger WHERE seq > :task"),
+        sql("DELETE FROM ledger WHERE seq > :task"),
         "altered session",
     ),
     "claim another log": (

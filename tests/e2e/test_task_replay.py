@@ -139,14 +139,13 @@ def rechain(path: Path, old: str, new: str) -> None:
     db = apsw.Connection(str(path))
     rows = list(
         db.execute(
-            "SELECT l.kind, l.at, l.call, l.session, l.task, l.agent, p.nonce, p.body"
-            " FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq ORDER BY l.seq"
+            "SELECT kind, at, call, session, task, agent, nonce, body FROM ledger ORDER BY seq"
         )
     )
     triggers = db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
     for (name,) in triggers:
         db.execute(f"DROP TRIGGER {name}")
-    db.execute("PRAGMA foreign_keys = OFF; DELETE FROM payloads; DELETE FROM ledger")
+    db.execute("PRAGMA foreign_keys = OFF; DELETE FROM ledger")
     nonces = [nonce for *_, nonce, _ in rows]
     chain = Chain(db, log_id(db), lambda seq: nonces[seq - 1])
     for kind, at, call, by, task, agent, _, body in rows:

@@ -93,8 +93,8 @@ def record(database: Path, seq: int) -> tuple[str, str, JSON]:
     db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         query = (
-            "SELECT l.kind, lower(hex(l.leaf)), CAST(p.body AS TEXT)"
-            " FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq WHERE l.seq = ?"
+            "SELECT l.kind, lower(hex(l.leaf)), CAST(l.body AS TEXT)"
+            " FROM ledger AS l WHERE l.seq = ?"
         )
         [(kind, leaf, body)] = db.execute(query, (seq,)).fetchall()
         return str(kind), str(leaf), json.loads(str(body))
@@ -107,8 +107,7 @@ def exits(database: Path, tool: str) -> list[JSON]:
     db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         query = (
-            "SELECT CAST(p.body AS TEXT) FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
-            " WHERE l.kind = 'call.exit' ORDER BY l.seq"
+            "SELECT CAST(l.body AS TEXT) FROM ledger AS l WHERE l.kind = 'call.exit' ORDER BY l.seq"
         )
         bodies = [json.loads(body) for (body,) in db.execute(query)]
         return [body for body in bodies if body["tool"] == tool]

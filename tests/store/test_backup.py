@@ -210,7 +210,9 @@ def test_a_file_that_sqlite_cannot_read_is_found(path: Path, tmp_path: Path) -> 
 
 
 BROKEN = {
-    "DELETE FROM payloads WHERE seq = 9": "record 9: missing payload: no erasure names it",
+    "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 9": (
+        "record 9: missing payload: no erasure names it"
+    ),
     "UPDATE sessions SET intent = 'x'": "altered session: S-1: its records say otherwise: intent",
     "DELETE FROM meta": "the database does not say which log it holds",
 }
@@ -230,7 +232,7 @@ def test_a_copy_that_lacks_the_newest_record_is_found(path: Path, tmp_path: Path
     head = head_of(copy)
     assert head is not None
     with intruder(copy) as db:
-        db.execute("DELETE FROM payloads WHERE seq = ?", (head.seq,))
+        db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (head.seq,))
         db.execute("DELETE FROM ledger WHERE seq = ?", (head.seq,))
     assert wrong_with(copy, head) == [
         f"record {head.seq}: truncated: the log ends at {head.seq - 1},"
@@ -252,7 +254,7 @@ def test_of_an_older_schema_the_chain_is_checked(path: Path, tmp_path: Path) -> 
         db.execute("DROP VIEW thought_records; DROP TABLE thoughts; PRAGMA user_version = 2")
     assert wrong_with(copy, head_of(path)) == []
     with intruder(copy) as db:
-        db.execute("DELETE FROM payloads WHERE seq = 9")
+        db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 9")
     assert wrong_with(copy, head_of(path)) == ["record 9: missing payload: no erasure names it"]
 
 

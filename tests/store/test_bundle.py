@@ -451,7 +451,7 @@ def test_a_damaged_log_is_still_exported_for_the_verifier_to_judge(lab: Lab, bod
     erasure = lab.erase(lab.seqs("thought")[0]).seq
     lab.drop_triggers()
     for seq in (2, 43, erasure):
-        lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+        lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     for contents in (bundle.of_session(lab.db, "S-1"), bundle.of_task(lab.db, "T-0001")):
         made: JSON = json.loads(b"".join(bundle.write(lab.db, contents)))
         assert seqs(made)[-1] == 43

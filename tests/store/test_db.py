@@ -880,8 +880,8 @@ def test_a_damaged_table_is_found(writer: Writer) -> None:
     with writer() as opened:
         opened.db.execute("PRAGMA ignore_check_constraints = ON")
         opened.db.execute(
-            "INSERT INTO ledger (seq, header, leaf, prev, at, kind, call)"
-            " VALUES (1, x'', x'01', x'02', '', 'thought', '')"
+            "INSERT INTO ledger (seq, at, kind, call, payload, leaf, prev)"
+            " VALUES (1, '', 'thought', '', x'00', x'01', x'02')"
         )
         opened.db.execute("PRAGMA ignore_check_constraints = OFF")
         assert quick_check(opened.db, "meta") == []

@@ -50,7 +50,7 @@ def test_a_record_goes_with_the_arguments_of_its_call(lab: Lab, kind: str) -> No
     report = lab.verify(head=before)
     assert (report.valid, report.erased) == (True, (enter, seq))
     assert (
-        lab.db.execute("SELECT count(*) FROM payloads WHERE seq IN (?, ?)", (enter, seq)).get == 0
+        lab.db.execute("SELECT count(body) FROM ledger WHERE seq IN (?, ?)", (enter, seq)).get == 0
     )
     assert "2 payloads are erased and can no longer be read" in report.not_checked
 
@@ -99,7 +99,9 @@ def test_who_names_a_call_means_the_text_that_it_brought(lab: Lab, kind: str) ->
         (text, kind, "named"),
     ]
     erase(lab, enter)
-    assert not lab.db.execute("SELECT 1 FROM payloads WHERE seq = ?", (text,)).get
+    assert not lab.db.execute(
+        "SELECT 1 FROM ledger WHERE seq = ? AND body IS NOT NULL", (text,)
+    ).get
     assert lab.verify().valid
 
 
@@ -146,9 +148,9 @@ def test_what_is_not_there_or_is_erased_already_is_refused(lab: Lab) -> None:
 
 
 DAMAGE = {
-    "altered payload": "UPDATE payloads SET body = CAST('{}' AS BLOB) WHERE seq = ?",
-    "missing payload": "DELETE FROM payloads WHERE seq = ?",
-    "altered column": "UPDATE ledger SET agent = 'eve' WHERE seq = ?",
+    "altered payload": "UPDATE ledger SET body = CAST('{}' AS BLOB) WHERE seq = ?",
+    "missing payload": "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?",
+    "altered record": "UPDATE ledger SET agent = 'eve' WHERE seq = ?",
 }
 
 
@@ -168,7 +170,7 @@ def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
     story(lab)
     lab.drop_triggers()
     seq = lab.seqs("thought")[0]
-    lab.db.execute(DAMAGE["altered column"], (seq - 1,))
+    lab.db.execute(DAMAGE["altered record"], (seq - 1,))
     assert refusal(lab, seq)[1].startswith(f"record {seq - 1} is not as it was written")
 
 
@@ -193,7 +195,10 @@ def test_a_text_goes_from_each_record_of_its_task_that_holds_it(lab: Lab) -> Non
     }
     assert other not in why
     erase(lab, first)
-    bodies = b"".join(body for (body,) in lab.db.execute("SELECT body FROM payloads WHERE seq > 4"))
+    bodies = b"".join(
+        body
+        for (body,) in lab.db.execute("SELECT body FROM ledger WHERE seq > 4 AND body IS NOT NULL")
+    )
     assert b'"one"' not in bodies
     assert bodies.count(b'"alpha"') == 1  # of the other task
     assert lab.verify().valid
@@ -206,7 +211,7 @@ def test_a_text_that_nobody_asked_to_erase_stays_where_another_record_has_it(lab
     first, second, third = lab.seqs("task.text")
     assert erase(lab, first)[1::2] == [first, second]
     assert tasks.get(lab.db, "T-0001").title == "gamma"
-    assert lab.db.execute("SELECT body FROM payloads WHERE seq = ?", (third,)).get is not None
+    assert lab.db.execute("SELECT body FROM ledger WHERE seq = ?", (third,)).get is not None
     assert lab.verify().valid
 
 
@@ -292,7 +297,7 @@ def test_copies_in_unused_parts_of_pages_go_too(lab: Lab) -> None:
         made[lab.seqs("task.text")[-1]] = marks[before:]
     gone = set[str]()
     for seq in chance.sample(sorted(made), 40):
-        if lab.db.execute("SELECT 1 FROM payloads WHERE seq = ?", (seq,)).get:
+        if lab.db.execute("SELECT 1 FROM ledger WHERE seq = ? AND body IS NOT NULL", (seq,)).get:
             erase(lab, seq)
             gone.update(made[seq])
     lab.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -33,7 +33,7 @@ def test_the_seal_is_the_rfc_6962_root_over_the_leaves_of_the_thoughts(lab: Lab,
     assert session.root == merkle.root(leaves)
     assert session.record_count == size
     assert session.finalized_at is not None
-    (body,) = next(lab.db.execute("SELECT body FROM payloads WHERE seq = ?", (session.seal_seq,)))
+    (body,) = next(lab.db.execute("SELECT body FROM ledger WHERE seq = ?", (session.seal_seq,)))
     thoughts = lab.seqs("thought")
     assert json.loads(str(body, "utf-8")) == {
         "root": merkle.root(leaves).hex(),

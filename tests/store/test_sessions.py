@@ -32,7 +32,7 @@ def test_a_session_is_a_record_and_a_row(lab: Lab) -> None:
         root=None,
     )
     assert sessions.find(lab.db, "S-1") == sessions.get_open(lab.db, "S-1") == opened
-    (body,) = next(lab.db.execute("SELECT body FROM payloads WHERE seq = 6"))
+    (body,) = next(lab.db.execute("SELECT body FROM ledger WHERE seq = 6"))
     assert json.loads(str(body, "utf-8")) == {
         "session_id": "S-1",
         "intent": "mend it",

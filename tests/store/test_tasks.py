@@ -140,7 +140,7 @@ def many(store: TaskStore, count: int) -> list[JSON]:
         for number in range(1, count + 1)
     ]
     store.create()
-    store.db.execute("DELETE FROM task_counts; DELETE FROM task_blocks; DELETE FROM tasks")
+    store.db.execute("DELETE FROM task_counts; DELETE FROM tasks")
     store.db.executemany(
         "INSERT INTO tasks SELECT ?1, printf('T-%04d', ?1), '-', NULL, ?3, 'low', ?4, ?2, 1, 1,"
         " '-', '-', 2, 0",
@@ -224,7 +224,7 @@ PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
     ),
     "a far page": (
         lambda store: store.find(status="INIT", offset=tasks.BLOCK),
-        "task_blocks USING PRIMARY KEY (field=? AND value=?)",
+        "task_counts USING PRIMARY KEY (field=? AND project=? AND assignee=? AND status=?",
     ),
     "the queue": (lambda store: store.ready(), "SCAN tasks USING INDEX tasks_ready"),
     "the queue of a project": (lambda store: store.ready(project="p"), "INDEX tasks_ready_project"),
@@ -234,7 +234,7 @@ PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
     ),
     "evidence": (
         lambda store: tasks.has_evidence(store.db, tasks.get(store.db, "T-0001")),
-        "COVERING INDEX ledger_task_thoughts (task=? AND seq>?)",
+        "COVERING INDEX thoughts_of_task (task=? AND seq>?)",
     ),
 }
 

@@ -147,7 +147,7 @@ def test_a_payload_that_is_not_of_its_kind_is_unreadable(lab: Lab, body: bytes) 
     """Whoever has a shell can write anything there; nobody who looks at it may stumble."""
     drop_triggers(lab.db)
     seq = lab.seqs("thought")[0]
-    lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     record = timeline.get(lab.db, seq)
     assert record is not None
     assert (record.payload, record.state) == (None, "unreadable")
@@ -160,7 +160,7 @@ def test_a_change_without_its_two_sides_is_unreadable(lab: Lab, change: object) 
     seq = lab.seqs("task")[0]
     payload = {"task_id": "T-0001", "version": 1, "attempt": 1, "set": {"status": change}}
     body = json.dumps(payload).encode()
-    lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     record = timeline.get(lab.db, seq)
     assert record is not None
     assert record.state == "unreadable"
@@ -169,7 +169,7 @@ def test_a_change_without_its_two_sides_is_unreadable(lab: Lab, change: object) 
 def test_an_erased_payload_is_told_from_one_that_is_just_gone(lab: Lab) -> None:
     erased, missing = lab.seqs("thought")[:2]
     lab.erase(erased)
-    lab.db.execute("DELETE FROM payloads WHERE seq = ?", (missing,))
+    lab.db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (missing,))
     states = [timeline.get(lab.db, seq) for seq in (erased, missing)]
     assert [one and (one.payload, one.state) for one in states] == [
         (None, "erased"),
@@ -206,12 +206,12 @@ def test_an_exit_that_names_no_earlier_record_has_no_enter(lab: Lab, enter: int)
     left = timeline.get(lab.db, seq)
     assert left is not None
     body = json.dumps({**(left.payload or {}), "enter": enter}).encode()
-    lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     left = timeline.get(lab.db, seq)
     assert left is not None
     assert timeline.call_of(lab.db, left) == (None, left)
     body = body.replace(b'"enter"', b'"other"')
-    lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+    lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     left = timeline.get(lab.db, seq)
     assert left is not None
     assert timeline.call_of(lab.db, left) == (None, left)

@@ -61,12 +61,12 @@ def test_an_unknown_session_is_refused(lab: Lab) -> None:
         lab.verify_task("T-0009")
 
 
-@pytest.mark.parametrize("column", ["header", "leaf", "prev", "at", "kind", "call", "session"])
+@pytest.mark.parametrize("column", ["payload", "leaf", "prev", "at", "kind", "call", "session"])
 def test_a_session_is_broken_by_what_happened_within_it_and_by_nothing_else(
     lab: Lab, column: str
 ) -> None:
     """For the whole log, a session or a task."""
-    value = "zeroblob(32)" if column in ("header", "leaf", "prev") else "'task'"
+    value = "zeroblob(32)" if column in ("payload", "leaf", "prev") else "'task'"
     lab.db.execute(f"UPDATE ledger SET {column} = {value} WHERE seq = 9")
     for report in (lab.verify(), lab.verify_session("S-1")):
         assert [seq for seq, _ in found(report) if seq] == [9]  # 0: a row that is now unlike it
@@ -75,7 +75,7 @@ def test_a_session_is_broken_by_what_happened_within_it_and_by_nothing_else(
 
 def test_a_task_is_broken_by_what_names_it(lab: Lab) -> None:
     other = lab.create("another").task_id
-    lab.db.execute("UPDATE payloads SET body = x'7b7d' WHERE seq = 9")
+    lab.db.execute("UPDATE ledger SET body = x'7b7d' WHERE seq = 9")
     assert found(lab.verify_task("T-0001")) == [(9, "altered payload")]
     assert lab.verify_task(other).valid
     lab.db.execute("UPDATE tasks SET title = 'other' WHERE task_id = ?", (other,))
@@ -86,7 +86,7 @@ def test_a_task_is_broken_by_what_names_it(lab: Lab) -> None:
 
 
 def test_a_damaged_task_record_leaves_its_moves_unjudged_and_says_so(lab: Lab) -> None:
-    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = 2")
+    lab.db.execute("UPDATE ledger SET body = x'7b' WHERE seq = 2")
     report = lab.verify_task()
     assert found(report) == [(2, "altered payload")]
     assert f"the moves and the row of the task: {BLIND}" in report.not_checked
@@ -103,7 +103,7 @@ def test_a_gap_leaves_the_rows_unjudged_and_says_so(lab: Lab) -> None:
 
 @pytest.mark.parametrize("seq", [6, 42], ids=["its opening", "its seal"])
 def test_a_session_that_cannot_be_judged_is_named(lab: Lab, seq: int) -> None:
-    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = ?", (seq,))
+    lab.db.execute("UPDATE ledger SET body = x'7b' WHERE seq = ?", (seq,))
     lab.db.execute("UPDATE sessions SET finalized_at = 'other' WHERE session_id = 'S-1'")
     line = "the session S-1: a record of it cannot be read"
     for report in (lab.verify(), lab.verify_session("S-1")):
@@ -182,7 +182,7 @@ def test_a_task_is_judged_by_the_dependencies_it_ever_had(lab: Lab) -> None:
     move = {"task_id": third, "version": 5, "attempt": 1, "set": {"status": ["PLAN", "APPLY"]}}
     moved = lab.forge("task", move, task=third)
     assert (moved.seq, "blocked move") in found(lab.verify_task(third))
-    lab.db.execute("UPDATE payloads SET body = x'7b' WHERE seq = ?", (lab.seqs("task")[-1],))
+    lab.db.execute("UPDATE ledger SET body = x'7b' WHERE seq = ?", (lab.seqs("task")[-1],))
     assert (moved.seq, "altered payload") in found(lab.verify_task(third))
 
 
@@ -223,7 +223,7 @@ def test_damage_that_comes_after_the_call_that_asks_stops_no_check(lab: Lab, bod
     lab.start("S-3")
     lab.seal("S-2")
     for seq in (lab.seqs("session.open")[-1], lab.seqs("session.seal")[-1]):
-        lab.db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (body, seq))
+        lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     report = lab.verify(upto=upto)
     assert (report.record_count, report.head and report.head.seq) == (54, 54)
     assert "the session S-2: a record of it cannot be read" in report.not_checked
@@ -233,8 +233,8 @@ def test_damage_that_comes_after_the_call_that_asks_stops_no_check(lab: Lab, bod
 def test_text_that_is_no_text_stops_no_check(lab: Lab) -> None:
     """Somebody else's bytes in a column are damage to tell of, not a reason to fail."""
     lab.db.execute("UPDATE ledger SET call = CAST(x'ff' AS TEXT) WHERE seq = 9")
-    assert found(lab.verify()) == found(lab.verify_session("S-1")) == [(9, "altered column")]
-    assert found(lab.verify_task()) == [(9, "altered column")]
+    assert found(lab.verify()) == found(lab.verify_session("S-1")) == [(9, "altered record")]
+    assert found(lab.verify_task()) == [(9, "altered record")]
     upto = lab.head().seq
     lab.think("S-2")
     lab.db.execute("UPDATE ledger SET at = CAST(x'ff' AS TEXT) WHERE seq > ?", (upto,))
@@ -255,7 +255,7 @@ def test_a_head_from_outside_is_held_against_the_log(lab: Lab) -> None:
     """What only someone with an earlier head can see."""
     head = lab.head()
     assert lab.verify(head=head).not_checked == ()
-    lab.db.execute("DELETE FROM ledger WHERE seq > 52; DELETE FROM payloads WHERE seq > 52")
+    lab.db.execute("DELETE FROM ledger WHERE seq > 52")
     assert found(lab.verify(head=head)) == [(53, "truncated")]
     assert found(lab.verify()) == []
     wrong = Head(20, bytes(32))

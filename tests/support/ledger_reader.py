@@ -68,8 +68,8 @@ def calls(database: Path, tool: str) -> list[Pair]:
     with reading(database) as db:
         rows = list(
             db.execute(
-                "SELECT l.seq, l.kind, l.call, p.body FROM ledger AS l JOIN payloads AS p"
-                " ON p.seq = l.seq WHERE instr(p.body, CAST(? AS BLOB)) ORDER BY l.seq",
+                "SELECT seq, kind, call, body FROM ledger"
+                " WHERE instr(body, CAST(? AS BLOB)) ORDER BY seq",
                 (f'"tool":"{tool}"',),
             )
         )
@@ -177,16 +177,19 @@ def fill(db: Connection, records: int) -> None:
 # Damage to the middle of a ledger that `create` has made.
 
 
-def flip_in_a_header(path: Path) -> None:
+_RECORD = b"call.exit00000000-0000-4000-8000-0000000000f8"  # how the row of record 250 has its call
+
+
+def flip_in_a_record(path: Path) -> None:
     """One bit of a stored record."""
     data = bytearray(path.read_bytes())
-    data[data.index(b'"seq":250,') + 7] ^= 1
+    data[data.index(_RECORD) + len(_RECORD) - 1] ^= 1
     path.write_bytes(data)
 
 
 def overwrite_a_page(path: Path) -> None:
     """The page that holds it."""
     data = bytearray(path.read_bytes())
-    page = 4096 * (data.index(b'"seq":250,') // 4096)
+    page = 4096 * (data.index(_RECORD) // 4096)
     data[page : page + 4096] = b"\xff" * 4096
     path.write_bytes(data)

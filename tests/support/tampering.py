@@ -16,6 +16,7 @@ from apsw import Connection
 
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
+from colibri.core.rows import Row
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import JSON
@@ -27,18 +28,16 @@ Way = Callable[[Connection, Random], str | None]
 # table -> what tells its rows apart
 KEYS = {
     "ledger": ("seq",),
-    "payloads": ("seq",),
     "tasks": ("number",),
     "task_dependencies": ("task", "position"),
-    "task_counts": ("project", "assignee", "status", "is_ready"),
-    "task_blocks": ("field", "value", "block"),
+    "task_counts": ("field", "project", "assignee", "status", "is_ready", "block"),
     "task_search": ("rowid",),
     "sessions": ("session_id",),
     "thoughts": ("seq",),
     "thought_counts": ("type",),
     "merkle_nodes": ("session", "level", "idx"),
 }
-COUNTS = ("task_counts", "task_blocks", "thought_counts")
+COUNTS = ("task_counts", "thought_counts")
 EMPTY_COUNT = dict.fromkeys(COUNTS, " WHERE n > 0")  # a count of none is the same as no row
 
 
@@ -228,7 +227,6 @@ def cut_the_tail(db: Connection, chance: Random) -> str | None:
         " WHERE ifnull(seal_seq, 0) > ?1",
         "DELETE FROM thoughts WHERE seq > ?1",
         "DELETE FROM sessions WHERE open_seq > ?1",
-        "DELETE FROM payloads WHERE seq > ?1",
         "DELETE FROM ledger WHERE seq > ?1",
     ):
         db.execute(statement, (after,))
@@ -239,25 +237,21 @@ def write_anew(db: Connection, chance: Random) -> str | None:
     """One call ended otherwise, and every record after it is chained to that."""
     exits = [seq for (seq,) in db.execute("SELECT seq FROM ledger WHERE kind = 'call.exit'")]
     start = chance.choice((exits[-1], chance.choice(exits)))  # the last: no row tells of it
-    body = json.loads(db.execute("SELECT body FROM payloads WHERE seq = ?", (start,)).get)
+    body = json.loads(db.execute("SELECT body FROM ledger WHERE seq = ?", (start,)).get)
     body["duration_ms"] += 1
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    db.execute("UPDATE payloads SET body = ? WHERE seq = ?", (text, start))
+    db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (text, start))
     rows: list[Any] = db.execute(
-        "SELECT l.seq, l.prev, l.at, l.kind, l.call, l.session, l.task, l.agent, p.nonce, p.body"
-        " FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq WHERE l.seq >= ? ORDER BY l.seq",
-        (start,),
+        "SELECT * FROM ledger WHERE seq >= ? ORDER BY seq", (start,)
     ).fetchall()
     log = str(db.execute("SELECT value FROM meta WHERE key = 'log'").get)
-    prev = rows[0][1]
-    for seq, _, at, kind, call, session, task, agent, nonce, body in rows:
-        committed = form.commitment(nonce, body)
-        named = {"session": session, "task": task, "agent": agent, "call": call, "kind": kind}
-        header = form.header(log=log, seq=seq, at=at, **named, payload=committed, prev=prev)
-        leaf = form.leaf(header)
+    prev = Row._make(rows[0]).prev
+    for row in map(Row._make, rows):
+        payload = form.commitment(row.nonce or b"", row.body or b"")
+        leaf = form.leaf(row._replace(payload=payload, prev=prev).header(log))
         db.execute(
-            "UPDATE ledger SET header = ?, leaf = ?, prev = ? WHERE seq = ?",
-            (header, leaf, prev, seq),
+            "UPDATE ledger SET payload = ?, leaf = ?, prev = ? WHERE seq = ?",
+            (payload, leaf, prev, row.seq),
         )
         prev = leaf
     return f"everything from {start} on is written anew"
@@ -274,10 +268,10 @@ WAYS: dict[str, Way] = {
     **{f"delete from {table}": delete_a_row(table) for table in KEYS},
     **{f"insert into {table}": insert_a_row(table) for table in KEYS},
     "swap records": swap_two_rows(
-        "ledger", "header, leaf, prev, at, kind, call, session, task, agent"
+        "ledger", "at, kind, call, session, task, agent, payload, nonce, body, leaf, prev"
     ),
-    "swap payloads": swap_two_rows("payloads", "nonce, body"),
-    "swap bodies": swap_two_rows("payloads", "body"),
+    "swap payloads": swap_two_rows("ledger", "nonce, body"),
+    "swap bodies": swap_two_rows("ledger", "body"),
     "swap titles": swap_two_rows("tasks", "title"),
     "swap intents": swap_two_rows("sessions", "intent"),
     "swap nodes": swap_two_rows("merkle_nodes", "hash"),

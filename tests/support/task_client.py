@@ -30,7 +30,6 @@ KEPT = (
     "SELECT * FROM tasks",
     "SELECT * FROM task_dependencies",
     "SELECT * FROM task_counts",
-    "SELECT * FROM task_blocks",
     "SELECT rowid, text FROM task_search",
     "SELECT seq, leaf FROM ledger WHERE kind IN ('task', 'task.text', 'thought')",
 )

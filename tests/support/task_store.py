@@ -140,7 +140,6 @@ KEPT: Sequence[str] = (
     "SELECT * FROM tasks",
     "SELECT * FROM task_dependencies",
     "SELECT * FROM task_counts",
-    "SELECT * FROM task_blocks",
     "SELECT rowid, text FROM task_search",
     "SELECT seq, leaf, kind, task FROM ledger",
 )
@@ -149,8 +148,8 @@ KEPT: Sequence[str] = (
 def records(db: Connection, id: str) -> list[tuple[str, JSON]]:
     """The kinds and payloads of a task's records."""
     rows = db.execute(
-        "SELECT l.kind, p.body FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
-        " WHERE l.task = ? AND l.kind IN ('task', 'task.text') ORDER BY l.seq",
+        "SELECT kind, body FROM ledger WHERE task = ? AND kind IN ('task', 'task.text')"
+        " ORDER BY seq",
         (id,),
     )
     return [(kind, json.loads(body)) for kind, body in rows]

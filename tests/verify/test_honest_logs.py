@@ -49,7 +49,7 @@ def act(lab: Lab, chance: random.Random) -> None:
 def erase(lab: Lab, chance: random.Random) -> None:
     """A text, an intent, a thought or a call's arguments, of which the payload is still there."""
     kinds = "('call.enter', 'session.open', 'thought', 'task.text')"
-    query = f"SELECT seq FROM ledger WHERE kind IN {kinds} AND seq IN (SELECT seq FROM payloads)"
+    query = f"SELECT seq FROM ledger WHERE kind IN {kinds} AND body IS NOT NULL"
     lab.erase(chance.choice([int(str(seq)) for (seq,) in lab.db.execute(query)]))
 
 

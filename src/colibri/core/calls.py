@@ -18,7 +18,7 @@ class Calls:
 
     def enter_plain(self, row: tuple[Any, ...], tool: bytes) -> None:
         """Open a call by its enter, whose payload is plain."""
-        self._plain[row[0]] = (row[6], tool, row)
+        self._plain[row[0]] = (row[3], tool, row)
 
     def leave_plain(self, enter: int, call: str, tool: bytes) -> bool:
         """Close a call; whether it was entered plainly, and is the same."""

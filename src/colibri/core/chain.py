@@ -11,10 +11,10 @@ from typing import Any
 
 from colibri.core.calls import Calls
 from colibri.core.canonical import MAX_INTEGER
-from colibri.core.ledger import ERASABLE, Entry, Head, commitment, genesis, leaf
+from colibri.core.ledger import ERASABLE, MEMBERS, Entry, Head, commitment, genesis, leaf
 from colibri.core.payload import PLAIN, is_canonical, load, parse
 from colibri.core.report import MAX_BREAKS, NO_HEAD, Break, Damage, OpenCall, Report
-from colibri.core.rows import Row, Stated, are_intact, parse_header
+from colibri.core.rows import Row, are_intact
 from colibri.core.rules import Finding, Rules
 
 # So many rows are proven at once: fewer are slower, more are not faster. Of the largest payloads
@@ -65,11 +65,9 @@ class Checker:
         One that is damaged excuses nothing; feed() says what is wrong with it.
         """
         try:
-            stated = parse_header(row.header, self._log)
-            committed = commitment(row.nonce or b"", row.body or b"") == stated.payload
-            if committed and leaf(row.header) == row.leaf and stated.kind == "erasure":
+            if _is_committed(row) and leaf(row.header(self._log)) == row.leaf:
                 named = load(row.body or b"")["seqs"]
-                self._erased.update(n for n in named if type(n) is int and n < stated.seq)
+                self._erased.update(n for n in named if type(n) is int and n < row.seq)
         except (KeyError, TypeError, ValueError):
             return
 
@@ -142,63 +140,68 @@ class Checker:
     def _pass(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """The short way: a payload that looks as it must is not read any further."""
         calls, rules = self._calls, self._rules
-        forms = [plain(row[11]) if (plain := PLAIN.get(row[5])) else None for row in rows]
+        forms = [plain(row[9]) if (plain := PLAIN.get(row[2])) else None for row in rows]
         for row, form in zip(rows, forms, strict=True):
             if form is None:
                 if rules is None or not rules.take(row):
                     self._read(Row._make(row))
-            elif row[5] == "call.enter":
+            elif row[2] == "call.enter":
                 calls.enter_plain(row, form[1])
-            elif not calls.leave_plain(int(form[1]), row[6], form[2]):
+            elif not calls.leave_plain(int(form[1]), row[3], form[2]):
                 self._read(Row._make(row))
-        self.seq, _, link, *_ = rows[-1]
+        self.seq, link = rows[-1][0], rows[-1][10]
         self._links, self._head = (link,), Head(self.seq, link)
         self._count += len(rows)
 
     def _examine(self, row: Row) -> None:
         """Name what is wrong with a row, if anything is."""
-        # 1 the record itself
-        found = leaf(row.header)
-        try:
-            if found != row.leaf:
-                raise ValueError("the stored leaf is not the hash of the stored header")
-            stated = parse_header(row.header, self._log)
-        except ValueError as problem:
-            self._note_lost(row.seq, "altered record", str(problem))
-            self._links = (row.leaf, found)
+        # 1 the record itself, 2 its place
+        found = self._leaf_of(row)
+        if found != row.leaf or row.kind not in MEMBERS:
+            self._note_altered(row, found)
             return
-        # 2 its place
-        if stated.seq != row.seq:
-            self._note_lost(row.seq, "out of order", f"record {stated.seq} is in its place")
-            self._links = ()
-            return
-        # 3 the copies beside it, 4 what it follows, 5 its payload
-        self._check_columns(row, stated)
-        self._check_link(stated)
+        # 3 what it follows, 4 its payload
+        self._check_link(row)
         self._links = (row.leaf,)
-        self._check_payload(row._replace(**stated.copies()), stated)
+        self._check_payload(row)
 
-    def _check_columns(self, row: Row, stated: Stated) -> None:
-        names = ("prev", "at", "kind", "call", "session", "task", "agent")
-        differing = [name for name in names if getattr(row, name) != getattr(stated, name)]
-        if differing:
-            self._note(row.seq, "altered column", f"not as in the header: {', '.join(differing)}")
+    def _leaf_of(self, row: Row) -> bytes | None:
+        """The hash of what a row says; None if a column is of another type."""
+        try:
+            return leaf(row.header(self._log))
+        except (AttributeError, TypeError):
+            return None
 
-    def _check_link(self, stated: Stated) -> None:
-        if not self._links or stated.prev in self._links:
+    def _note_altered(self, row: Row, found: bytes | None) -> None:
+        """A record that is intact at another place is only in the wrong one."""
+        self._links = (row.leaf, found or row.leaf)
+        if found == row.leaf:
+            self._note_lost(row.seq, "altered record", "there is no such kind of record")
             return
-        known = 0 if stated.prev == genesis(self._log) else self._seq_of(stated.prev)
-        if known is not None and known < stated.seq:
-            detail = f"it follows record {known}" if known else "it begins the log anew"
-            self._note(stated.seq, "forked", detail)
-        else:
-            self._note(stated.seq, "broken link", "it follows a record that is not in the log")
+        before = self._seq_of(row.prev) or 0
+        for seq in (before + 1, row.seq - 1, row.seq + 1):
+            if seq != row.seq and self._leaf_of(row._replace(seq=seq)) == row.leaf:
+                self._note_lost(row.seq, "out of order", f"record {seq} is in its place")
+                self._links = ()
+                return
+        detail = "the stored leaf is not the hash of what the row says"
+        self._note_lost(row.seq, "altered record", detail)
 
-    def _check_payload(self, row: Row, stated: Stated) -> None:
-        if row.nonce is None or row.body is None:
+    def _check_link(self, row: Row) -> None:
+        if not self._links or row.prev in self._links:
+            return
+        known = 0 if row.prev == genesis(self._log) else self._seq_of(row.prev)
+        if known is not None and known < row.seq:
+            detail = f"it follows record {known}" if known else "it begins the log anew"
+            self._note(row.seq, "forked", detail)
+        else:
+            self._note(row.seq, "broken link", "it follows a record that is not in the log")
+
+    def _check_payload(self, row: Row) -> None:
+        if row.nonce is None and row.body is None:
             self._check_erasure(row)
-        elif commitment(row.nonce, row.body) != stated.payload:
-            self._note(row.seq, "altered payload", "the payload is not the one the header names")
+        elif not _is_committed(row):
+            self._note(row.seq, "altered payload", "the payload is not the one the record names")
             self._lose_sight_of(row)
         else:
             self._take(row)
@@ -268,7 +271,7 @@ class Checker:
 
     def _compare_with_outside(self, row: Row) -> None:
         assert self._outside is not None
-        if self._outside.leaf not in (row.leaf, leaf(row.header)):
+        if self._outside.leaf not in (row.leaf, self._leaf_of(row)):
             self._note(row.seq, "replaced", "its leaf is not the one that was seen")
 
     def _gaps_of_this_check(self) -> Iterable[str]:
@@ -315,6 +318,12 @@ class Checker:
     def _is_lost(self, seq: int) -> bool:
         at = bisect_right(self._lost, (seq, MAX_INTEGER)) - 1
         return at >= 0 and seq <= self._lost[at][1]
+
+
+def _is_committed(row: Row) -> bool:
+    """Whether the payload is there, and the one that the record names."""
+    there = row.nonce is not None and row.body is not None
+    return there and commitment(row.nonce or b"", row.body or b"") == row.payload
 
 
 def _names_earlier(seqs: object, seq: int) -> bool:

@@ -10,12 +10,11 @@ MAX_BREAKS = 100
 NO_HEAD = "no head from outside: a cut-off tail or a log written anew cannot be seen"
 
 Damage = Literal[
-    "altered record",  # leaf and header disagree, or the header is not one of this log
-    "altered payload",  # not what the header committed to
-    "altered column",  # a copy beside the header disagrees with it
+    "altered record",  # its leaf is not the hash of what the row says
+    "altered payload",  # not what the record committed to
     "missing record",
     "missing payload",  # and no erasure names it
-    "stray payload",  # and no record has its number
+    "stray record",  # before the first
     "bad payload",  # the committed one, but not in canonical form
     "bad erasure",  # of what is not an earlier record, or its payload is still there
     "out of order",  # an intact record in another's place

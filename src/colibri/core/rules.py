@@ -35,7 +35,7 @@ class Rules:
 
         Whether it does; otherwise it is left to `feed`.
         """
-        seq, _, leaf, _, at, kind, call, session, task, _, _, body = row
+        seq, at, kind, call, session, task, _, _, _, body, leaf, _ = row
         if kind == "thought":
             taken = self.sessions.think(seq, leaf, session, task, body)
             if taken and task is not None:

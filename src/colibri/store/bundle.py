@@ -19,7 +19,7 @@ FORMAT = "colibri-bundle/1"
 MAX_TAIL = 100_000  # headers that only link what comes after a session to it: 60 MB of them
 
 # A damaged payload names nothing; that it is damaged is for the verifier to tell.
-_BODY = "iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), 'null')"
+_BODY = "iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), 'null')"
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ def _with_dependencies(db: Connection, tasks: set[str], last: int | None = None)
     found, queue = set(tasks), sorted(tasks)
     for task in queue:
         for (other,) in db.execute(
-            "SELECT DISTINCT other.value FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq,"
+            "SELECT DISTINCT other.value FROM ledger AS l,"
             f" json_each({_BODY}, '$.set.depends_on') AS change,"
             " json_each(change.value) AS other"
             " WHERE l.task = ?1 AND l.kind = 'task' AND (?2 IS NULL OR l.seq <= ?2)"
@@ -250,17 +250,14 @@ def _pairs_within(db: Connection, calls: set[str], first: int, last: int) -> Ite
             yield seq
 
 
-_EXITS = (
-    f"SELECT l.seq, l.call, {_BODY} ->> '$.enter' FROM ledger AS l"
-    " LEFT JOIN payloads AS p ON p.seq = l.seq WHERE l.kind = 'call.exit'"
-)
+_EXITS = f"SELECT l.seq, l.call, {_BODY} ->> '$.enter' FROM ledger AS l WHERE l.kind = 'call.exit'"
 _EXITS_OF_SESSION = f"{_EXITS} AND l.session = ?"
 _EXITS_OF_TASK = f"{_EXITS} AND l.task = ?"
 
 
 def _erasures(db: Connection, headers: set[int]) -> Iterator[int]:
     for seq, erased in db.execute(
-        "SELECT l.seq, other.value FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq,"
+        "SELECT l.seq, other.value FROM ledger AS l,"
         f" json_each({_BODY}, '$.seqs') AS other WHERE l.kind = 'erasure'"
     ):
         if erased in headers:
@@ -307,16 +304,13 @@ def _proofs(
 
 
 def _headers(db: Connection, contents: Contents) -> Iterator[tuple[int, bytes, str]]:
-    if isinstance(contents.headers, range):
-        yield from db.execute("SELECT seq, header, kind FROM ledger ORDER BY seq")
-        return
-    for seq in contents.headers:
-        yield from db.execute("SELECT seq, header, kind FROM ledger WHERE seq = ?", (seq,))
+    log = ledger.log_id(db)
+    for row in ledger.rows(db, contents.headers):
+        yield row.seq, row.header(log), row.kind
 
 
 def _payloads(db: Connection, contents: Contents) -> Iterator[tuple[int, bytes, bytes]]:
-    if contents.payloads is None:
-        yield from db.execute("SELECT seq, nonce, body FROM payloads ORDER BY seq")
-        return
-    for seq in sorted(contents.payloads):
-        yield from db.execute("SELECT seq, nonce, body FROM payloads WHERE seq = ?", (seq,))
+    wanted = contents.headers if contents.payloads is None else sorted(contents.payloads)
+    for row in ledger.rows(db, wanted):
+        if row.nonce is not None and row.body is not None:
+            yield row.seq, row.nonce, row.body

@@ -80,7 +80,7 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str
     """
     touched = {_task_of(db, target.seq) for target in targets if target.kind == "task.text"}
     for target in targets:
-        db.execute("DELETE FROM payloads WHERE seq = ?", (target.seq,))
+        db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (target.seq,))
         db.execute("UPDATE sessions SET intent = ? WHERE open_seq = ?", (ERASED, target.seq))
     for id in touched:
         _blank(db, id)
@@ -106,8 +106,8 @@ def _instead(db: Connection, seq: int) -> str:
     """Where the texts are of the task that a record is about: by the same call, else all."""
     rows: list[Any] = db.execute(
         "SELECT t.seq, t.call = l.call FROM ledger AS l JOIN ledger AS t ON t.task = l.task"
-        " JOIN payloads AS p ON p.seq = t.seq"
-        " WHERE l.seq = ? AND l.kind = 'task' AND t.kind = 'task.text' ORDER BY t.seq",
+        " WHERE l.seq = ? AND l.kind = 'task' AND t.kind = 'task.text' AND t.body IS NOT NULL"
+        " ORDER BY t.seq",
         (seq,),
     ).fetchall()
     texts = [str(text) for text, is_same in rows if is_same] or [str(text) for text, _ in rows]
@@ -127,11 +127,7 @@ def _read(db: Connection, seq: int) -> _Record:
             " tell",
             hint="colibri verify looks at the whole log: do that first",
         )
-    row: Any = db.execute(
-        "SELECT l.kind, l.call, l.task, p.body FROM ledger AS l"
-        " LEFT JOIN payloads AS p ON p.seq = l.seq WHERE l.seq = ?",
-        (seq,),
-    ).get
+    row: Any = db.execute("SELECT kind, call, task, body FROM ledger WHERE seq = ?", (seq,)).get
     kind, call, task, body = row
     if body is None:
         raise Refused("ERR_ALREADY_ERASED", f"record {seq} is erased already")
@@ -148,9 +144,8 @@ def _written_by(db: Connection, enter: _Record) -> Iterator[_Record]:
         (enter.seq, enter.call),
     ).get
     rows = db.execute(
-        "SELECT l.seq FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
-        " WHERE l.seq > ? AND l.seq < ? AND l.call = ?"
-        " AND l.kind IN ('thought', 'session.open', 'task.text') ORDER BY l.seq",
+        "SELECT seq FROM ledger WHERE seq > ? AND seq < ? AND call = ? AND body IS NOT NULL"
+        " AND kind IN ('thought', 'session.open', 'task.text') ORDER BY seq",
         (enter.seq, left, enter.call),
     ).fetchall()
     for (seq,) in rows:
@@ -175,8 +170,8 @@ def _repeating(db: Connection, record: _Record) -> Iterator[_Record]:
 def _texts(db: Connection, task: str | None) -> list[int]:
     """Where the texts of a task are that are not erased."""
     rows = db.execute(
-        "SELECT l.seq FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq"
-        " WHERE l.task = ? AND l.kind = 'task.text' ORDER BY l.seq",
+        "SELECT seq FROM ledger WHERE task = ? AND kind = 'task.text' AND body IS NOT NULL"
+        " ORDER BY seq",
         (task,),
     )
     return [int(str(seq)) for (seq,) in rows]
@@ -185,9 +180,8 @@ def _texts(db: Connection, task: str | None) -> list[int]:
 def _enter(db: Connection, record: _Record) -> int | None:
     """The call.enter of the call that wrote a record, unless it is erased; it is not far before."""
     enter: int | None = db.execute(
-        "SELECT iif(p.seq IS NULL, NULL, l.seq) FROM ledger AS l LEFT JOIN payloads AS p"
-        " ON p.seq = l.seq WHERE l.seq < ? AND l.call = ? AND l.kind = 'call.enter'"
-        " ORDER BY l.seq DESC LIMIT 1",
+        "SELECT CASE WHEN body IS NOT NULL THEN seq END FROM ledger"
+        " WHERE seq < ? AND call = ? AND kind = 'call.enter' ORDER BY seq DESC LIMIT 1",
         (record.seq, record.call),
     ).get
     return enter
@@ -201,8 +195,7 @@ def _task_of(db: Connection, seq: int) -> str:
 def _blank(db: Connection, id: str) -> None:
     """Take the texts out of a task's row that no record later than an erased one has set."""
     erased: int = db.execute(
-        "SELECT max(seq) FROM ledger WHERE task = ? AND kind = 'task.text'"
-        " AND seq NOT IN (SELECT seq FROM payloads)",
+        "SELECT max(seq) FROM ledger WHERE task = ? AND kind = 'task.text' AND body IS NULL",
         (id,),
     ).get
     known = {

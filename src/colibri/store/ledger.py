@@ -1,10 +1,10 @@
-"""The ledger's tables: `ledger`, `payloads` and `meta`; appending to the chain and checking it.
+"""The ledger's tables: `ledger` and `meta`; appending to the chain and checking it.
 
 Nothing here begins a write transaction: a Chain lives inside one that its caller holds, which is
 what keeps two processes from extending the same head.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -19,35 +19,27 @@ from colibri.core.rules import Finding, Rules
 from colibri.store.connection import Connection
 from colibri.store.faults import breaks_constraint
 
-_INSERT = """
-    INSERT INTO ledger (seq, header, leaf, prev, at, kind, call, session, task, agent)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_INSERT_PAYLOAD = "INSERT INTO payloads (seq, nonce, body) VALUES (?, ?, ?)"
+_COLUMNS = ", ".join(Row._fields)
+_INSERT = f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 # The casts cost nothing on sound rows and keep a rebuilt, untyped table from tripping the check.
 _ROWS = """
-    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
-        CAST(l.prev AS BLOB), l.at, l.kind, l.call, l.session, l.task, l.agent,
-        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
-    FROM ledger AS l
-    LEFT JOIN payloads AS p ON p.seq = l.seq
-    WHERE l.seq BETWEEN ? AND ?
-    ORDER BY l.seq
+    SELECT seq, at, kind, call, session, task, agent, coalesce(CAST(payload AS BLOB), x''),
+        CAST(nonce AS BLOB), CAST(body AS BLOB), coalesce(CAST(leaf AS BLOB), x''),
+        coalesce(CAST(prev AS BLOB), x'')
+    FROM ledger
+    WHERE seq BETWEEN ? AND ?
+    ORDER BY seq
     LIMIT ?
 """
-_ROW_AS_BYTES = """
-    SELECT l.seq, coalesce(CAST(l.header AS BLOB), x''), coalesce(CAST(l.leaf AS BLOB), x''),
-        CAST(l.prev AS BLOB), CAST(l.at AS BLOB), CAST(l.kind AS BLOB), CAST(l.call AS BLOB),
-        CAST(l.session AS BLOB), CAST(l.task AS BLOB), CAST(l.agent AS BLOB),
-        CAST(p.nonce AS BLOB), CAST(p.body AS BLOB)
-    FROM ledger AS l
-    LEFT JOIN payloads AS p ON p.seq = l.seq
-    WHERE l.seq >= ?
-    ORDER BY l.seq
-    LIMIT 1
+_AS_BYTES = """
+    SELECT seq, CAST(at AS BLOB), CAST(kind AS BLOB), CAST(call AS BLOB), CAST(session AS BLOB),
+        CAST(task AS BLOB), CAST(agent AS BLOB), coalesce(CAST(payload AS BLOB), x''),
+        CAST(nonce AS BLOB), CAST(body AS BLOB), coalesce(CAST(leaf AS BLOB), x''),
+        coalesce(CAST(prev AS BLOB), x'')
+    FROM ledger
 """
-_TEXT_COLUMNS = slice(4, 10)
+_TEXT_COLUMNS = slice(1, 7)
 
 _SEQS_OF_TASK = "SELECT seq FROM ledger WHERE task = ? AND seq <= ? ORDER BY seq"
 
@@ -55,8 +47,8 @@ _SEQS_OF_TASK = "SELECT seq FROM ledger WHERE task = ? AND seq <= ? ORDER BY seq
 _SEQS_OF_TASK_AND_DEPENDENCIES = """
     SELECT seq FROM ledger
     WHERE kind IN ('task', 'task.text', 'thought') AND (task = ?1 OR task IN (
-        SELECT other.value FROM ledger AS l JOIN payloads AS p ON p.seq = l.seq,
-            json_each(iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), '{}'),
+        SELECT other.value FROM ledger AS l,
+            json_each(iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), '{}'),
                 '$.set.depends_on[1]') AS other
         WHERE l.task = ?1 AND l.kind = 'task'))
     ORDER BY seq
@@ -120,8 +112,7 @@ class Chain:
         seq, prev = self._head.seq + 1, self._head.leaf
         nonce = self._nonce(seq)
         body = record.body(kind, payload)
-        header = record.header(
-            log=self._log,
+        row = Row(
             seq=seq,
             at=at,
             kind=kind,
@@ -130,13 +121,14 @@ class Chain:
             task=task,
             agent=agent,
             payload=record.commitment(nonce, body),
+            nonce=nonce,
+            body=body,
+            leaf=b"",
             prev=prev,
         )
-        leaf = record.leaf(header)
-        row = (seq, header, leaf, prev, at, kind, call, session, task, agent)
+        leaf = record.leaf(row.header(self._log))
         try:
-            self._db.execute(_INSERT, row)
-            self._db.execute(_INSERT_PAYLOAD, (seq, nonce, body))
+            self._db.execute(_INSERT, row._replace(leaf=leaf))
         except Exception as problem:
             if not breaks_constraint(problem):
                 raise
@@ -219,11 +211,10 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
     return list(report.breaks)
 
 
-def stray_payloads(db: Connection) -> Iterator[str]:
-    """Payloads before and after all records; between them it is the record that is missed."""
-    last = "(SELECT ifnull(max(seq), 0) FROM ledger)"
-    for (seq,) in db.execute(f"SELECT seq FROM payloads WHERE seq < 1 OR seq > {last}"):
-        yield f"payload {seq}: there is no such record"
+def stray_records(db: Connection) -> Iterator[str]:
+    """Records before the first, which no check of the chain comes by."""
+    for (seq,) in db.execute("SELECT seq FROM ledger WHERE seq < 1 ORDER BY seq"):
+        yield f"record {seq}: the log begins with record 1"
 
 
 def verify_task(db: Connection, id: str, *, upto: int | None, rules: Rules) -> Report:
@@ -251,10 +242,19 @@ def verify_task(db: Connection, id: str, *, upto: int | None, rules: Rules) -> R
 
 def _checker(db: Connection, first: int, **more: Any) -> Checker:
     before = db.execute(
-        "SELECT seq, leaf FROM ledger WHERE seq < ? ORDER BY seq DESC LIMIT 1", (first,)
+        "SELECT seq, leaf FROM ledger WHERE seq BETWEEN 1 AND ? ORDER BY seq DESC LIMIT 1",
+        (first - 1,),
     ).fetchone()
     after = Entry(*before) if before else None
     return Checker(log_id(db), seq_of=_finder(db), after=after, **more)
+
+
+def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
+    """The records with these numbers, as far as they are there, even if a text in them is none."""
+    for seq in seqs:
+        found = db.execute(f"{_AS_BYTES} WHERE seq = ?", (seq,)).get
+        if found is not None:
+            yield _decoded(found)
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
@@ -315,7 +315,11 @@ def _feed(db: Connection, checker: Checker, last: int, limit: int) -> bool:
 
 def _row_as_bytes(db: Connection, first: int) -> Row:
     """The row at or after a seq, even if what its text columns hold is no text."""
-    values = list(next(db.execute(_ROW_AS_BYTES, (first,))))
+    return _decoded(next(db.execute(f"{_AS_BYTES} WHERE seq >= ? ORDER BY seq LIMIT 1", (first,))))
+
+
+def _decoded(row: Iterable[Any]) -> Row:
+    values = list(row)
     values[_TEXT_COLUMNS] = [
         value.decode(errors="replace") if isinstance(value, bytes) else None
         for value in values[_TEXT_COLUMNS]

@@ -1,8 +1,8 @@
-"""Tasks as they are: the tables `tasks`, `task_dependencies`, `task_counts` and `task_blocks`.
+"""Tasks as they are: the tables `tasks`, `task_dependencies` and `task_counts`.
 
-The rows are a projection of the ledger's records; task_changes.py writes both. Totals come from
-task_counts, and a page far into a list is found with task_blocks; triggers keep both, so that no
-answer has to count rows or walk over them.
+The rows are a projection of the ledger's records; task_changes.py writes both. task_counts gives
+totals and finds a page far into a list; triggers keep it, so that no answer has to count rows or
+walk over them.
 """
 
 import json
@@ -19,7 +19,7 @@ from colibri.store.connection import Connection, Cursor
 
 MAX_NAMED = 20  # how many tasks a sentence names
 BY_ID = "number = CAST(substr(?1, 3) AS INTEGER) AND task_id = ?1"  # an id says where its row is
-BLOCK = 1024  # the numbers that a row of task_blocks counts; its triggers know it too
+BLOCK = 1024  # the numbers that a row of task_counts counts; its triggers know it too
 
 _COLUMNS = (
     "number",
@@ -187,7 +187,7 @@ def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Listed], 
 
 def has_evidence(db: Connection, task: Task | Listed) -> bool:
     row = db.execute(
-        "SELECT 1 FROM ledger WHERE task = ? AND kind = 'thought' AND seq > ? LIMIT 1",
+        "SELECT 1 FROM thoughts WHERE task = ? AND seq > ? LIMIT 1",
         (task.task_id, task.attempt_seq),
     ).get
     return row is not None
@@ -240,7 +240,7 @@ def _page(db: Connection, select: str, wanted: Filter, limit: int, offset: int) 
 
 
 def _skip(db: Connection, wanted: Filter, offset: int) -> tuple[int, int]:
-    """The number up to which no row has to be looked at, and how many matches follow to be skipped.
+    """The number up to which no row has to be looked at, and how many matches to skip after it.
 
     Where several conditions have to be met SQLite walks over what is skipped.
     """
@@ -249,9 +249,12 @@ def _skip(db: Connection, wanted: Filter, offset: int) -> tuple[int, int]:
         return offset, 0
     if len(given) > 1 or offset < BLOCK:
         return 0, offset
-    after = 0
+    ((field, value),), after = given, 0
+    key = {"project": "", "assignee": "", "status": ""} | {field: value}
     for block, n in db.execute(
-        "SELECT block, n FROM task_blocks WHERE field = ? AND value = ? ORDER BY block", given[0]
+        "SELECT block, n FROM task_counts WHERE field = ? AND project = ? AND assignee = ?"
+        " AND status = ? AND is_ready = 0 ORDER BY block",
+        (field, *key.values()),
     ):
         if n > offset:
             break
@@ -262,7 +265,7 @@ def _skip(db: Connection, wanted: Filter, offset: int) -> tuple[int, int]:
 def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
     clause, values = _clause(wanted)
     also = " AND is_ready = 1" if only_ready else ""
-    query = f"SELECT ifnull(sum(n), 0) FROM task_counts WHERE true{clause}{also}"
+    query = f"SELECT ifnull(sum(n), 0) FROM task_counts WHERE field = ''{clause}{also}"
     total: int = db.execute(query, values).get
     return total
 
@@ -297,9 +300,8 @@ def altered(db: Connection, replay: Replay) -> Iterator[str]:
         yield f"{task_id(number)}: it has dependencies, but no row"
     for number in index.strangers(db):
         yield f"{task_id(number)}: search knows it, but it has no row"
-    for table, (rows, stored) in _COUNTS.items():
-        if db.execute(_DIFFERENCES.format(rows=rows, stored=stored)).get:
-            yield f"the totals in {table} are not those of the rows"
+    if db.execute(_WRONG_COUNTS).get:
+        yield "the totals in task_counts are not those of the rows"
 
 
 def _text(row: dict[str, Any], indexed: int) -> str | None:
@@ -324,24 +326,20 @@ def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None
 
 
 # What is counted, from the rows and as it is stored.
-_COUNTS = {
-    "task_counts": (
-        "SELECT ifnull(project, ''), ifnull(assignee, ''), status, is_ready, count(*) FROM tasks"
-        " GROUP BY 1, 2, 3, 4",
-        "SELECT project, assignee, status, is_ready, n FROM task_counts WHERE n > 0",
-    ),
-    "task_blocks": (
-        " UNION ALL ".join(
-            f"SELECT '{field}', {field}, number / {BLOCK:d}, count(*) FROM tasks"
-            f" WHERE {field} IS NOT NULL GROUP BY 2, 3"
-            for field in ("status", "project", "assignee")
-        ),
-        "SELECT field, value, block, n FROM task_blocks WHERE n > 0",
-    ),
-}
-_DIFFERENCES = """
-    SELECT EXISTS (SELECT * FROM ({rows}) EXCEPT {stored})
-        OR EXISTS ({stored} EXCEPT SELECT * FROM ({rows}))
+_COUNTED = f"""
+    SELECT '', coalesce(project, ''), coalesce(assignee, ''), status, is_ready, 0, count(*)
+    FROM tasks GROUP BY 2, 3, 4, 5
+    UNION ALL SELECT 'status', '', '', status, 0, number / {BLOCK:d}, count(*)
+    FROM tasks GROUP BY 4, 6
+    UNION ALL SELECT 'project', project, '', '', 0, number / {BLOCK:d}, count(*)
+    FROM tasks WHERE project IS NOT NULL GROUP BY 2, 6
+    UNION ALL SELECT 'assignee', '', assignee, '', 0, number / {BLOCK:d}, count(*)
+    FROM tasks WHERE assignee IS NOT NULL GROUP BY 3, 6
+"""
+_STORED = "SELECT field, project, assignee, status, is_ready, block, n FROM task_counts WHERE n > 0"
+_WRONG_COUNTS = f"""
+    SELECT EXISTS (SELECT * FROM ({_COUNTED}) EXCEPT {_STORED})
+        OR EXISTS ({_STORED} EXCEPT SELECT * FROM ({_COUNTED}))
 """
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from colibri.core.ledger import MEMBERS
 from colibri.core.payload import load
+from colibri.core.rows import Row
 from colibri.store import ledger, sessions
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
@@ -25,17 +26,17 @@ OPEN_CALLS_AMONG = 100_000  # there is no index of calls
 State = Literal["kept", "erased", "missing", "unreadable"]
 
 # A payload that is no JSON names nothing.
-_BODY = "iif(json_valid(CAST(p.body AS TEXT)), CAST(p.body AS TEXT), 'null')"
+_BODY = "iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), 'null')"
 _SELECT = """
-    SELECT l.seq, l.header, l.leaf, l.prev, l.at, l.kind, l.call, l.session, l.task, l.agent,
-        p.nonce, p.body,
-        CASE WHEN p.body IS NULL THEN EXISTS (
-            SELECT 1 FROM ledger AS e JOIN payloads AS w ON w.seq = e.seq,
-                json_each(iif(json_valid(CAST(w.body AS TEXT)), CAST(w.body AS TEXT), 'null'),
+    SELECT l.seq, l.at, l.kind, l.call, l.session, l.task, l.agent, l.payload, l.nonce, l.body,
+        l.leaf, l.prev, (SELECT value FROM meta WHERE key = 'log'),
+        CASE WHEN l.body IS NULL THEN EXISTS (
+            SELECT 1 FROM ledger AS e,
+                json_each(iif(json_valid(CAST(e.body AS TEXT)), CAST(e.body AS TEXT), 'null'),
                     '$.seqs') AS named
             WHERE e.kind = 'erasure' AND e.seq > l.seq AND named.value = l.seq)
         END
-    FROM ledger AS l LEFT JOIN payloads AS p ON p.seq = l.seq
+    FROM ledger AS l
 """
 
 
@@ -125,7 +126,7 @@ def before_newest(db: Connection, wanted: Filter, count: int, *, last: int) -> i
     clause, values = _clause(wanted)
     high = last if wanted.last is None else min(last, wanted.last)
     seq: int | None = db.execute(
-        "SELECT l.seq FROM ledger AS l LEFT JOIN payloads AS p ON p.seq = l.seq"
+        "SELECT l.seq FROM ledger AS l"
         f" WHERE l.seq BETWEEN ? AND ?{clause} ORDER BY l.seq DESC LIMIT 1 OFFSET ?",
         (wanted.first, high, *values, count),
     ).get
@@ -181,10 +182,23 @@ _CONDITIONS = {
 
 
 def _record(row: Sequence[Any]) -> Record:
-    seq, header, leaf, prev, at, kind, call, session, task, agent, nonce, body, erased = row
-    payload, state = _payload(kind, body, erased=bool(erased))
+    *columns, log, erased = row
+    stored = Row._make(columns)
+    payload, state = _payload(stored.kind, stored.body, erased=bool(erased))
     return Record(
-        seq, header, leaf, prev, at, kind, call, session, task, agent, nonce, payload, state
+        seq=stored.seq,
+        header=stored.header(log),
+        leaf=stored.leaf,
+        prev=stored.prev,
+        at=stored.at,
+        kind=stored.kind,
+        call=stored.call,
+        session=stored.session,
+        task=stored.task,
+        agent=stored.agent,
+        nonce=stored.nonce,
+        payload=payload,
+        state=state,
     )
 
 
@@ -368,7 +382,7 @@ class Timeline:
         # What is erased has no type any more, as far as its record tells.
         rows = self._db.execute(
             f"SELECT seq FROM thoughts WHERE {where} AND type IN ({marks}) AND seq <= ?"
-            " AND EXISTS (SELECT 1 FROM payloads WHERE payloads.seq = thoughts.seq)"
+            " AND (SELECT body FROM ledger AS l WHERE l.seq = thoughts.seq) IS NOT NULL"
             " ORDER BY seq DESC LIMIT ?",
             (*values, *types, last, count),
         )

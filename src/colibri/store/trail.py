@@ -11,8 +11,8 @@ from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 
 _SELECT = """
-    SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, p.body
-    FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq LEFT JOIN payloads AS p ON p.seq = t.seq
+    SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, l.body
+    FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq
 """
 
 
@@ -114,7 +114,8 @@ def find(db: Connection, wanted: Filter, *, limit: int, offset: int) -> tuple[li
     """A page of thoughts in the order of the ledger, and how many match in all."""
     clause, values = _clause(wanted)
     # The places alone are all in an index, so that what is skipped costs no look at its row.
-    page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY seq LIMIT ? OFFSET ?"
+    order = "seq" if wanted.session is None else "idx"  # the same, but in the session's index
+    page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} LIMIT ? OFFSET ?"
     query = f"{_SELECT} WHERE t.seq IN ({page}) ORDER BY t.seq"
     rows = db.execute(query, (*values, limit, offset))
     return [_thought(db, row) for row in rows], _count(db, wanted)
@@ -218,15 +219,15 @@ def altered_rows(
 # payload is no JSON is unreadable.
 _WRONG_ROWS = """
     SELECT t.seq FROM thoughts AS t
-    LEFT JOIN ledger AS l ON l.seq = t.seq LEFT JOIN payloads AS p ON p.seq = t.seq
+    LEFT JOIN ledger AS l ON l.seq = t.seq
     WHERE true{rows} AND (
         l.kind IS NOT 'thought' OR t.session IS NOT l.session OR t.task IS NOT l.task
         OR CASE
-            WHEN p.body IS NULL THEN t.idx IS NOT (
+            WHEN l.body IS NULL THEN t.idx IS NOT (
                 SELECT count(*) FROM thoughts AS o WHERE o.session = t.session AND o.seq < t.seq)
-            WHEN json_valid(CAST(p.body AS TEXT)) THEN
-                t.idx IS NOT CAST(p.body AS TEXT) ->> '$.index'
-                OR t.type IS NOT CAST(p.body AS TEXT) ->> '$.type'
+            WHEN json_valid(CAST(l.body AS TEXT)) THEN
+                t.idx IS NOT CAST(l.body AS TEXT) ->> '$.index'
+                OR t.type IS NOT CAST(l.body AS TEXT) ->> '$.type'
         END)
     UNION ALL
     SELECT seq FROM ledger

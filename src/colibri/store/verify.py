@@ -30,7 +30,7 @@ def verify(
     read = report.head.seq if report.head else 0
     with db:  # one read transaction: the rows and all the records that they follow from
         ledger.catch_up(db, rules, after=read)
-        report = _with(report, "stray payload", ledger.stray_payloads(db))
+        report = _with(report, "stray record", ledger.stray_records(db))
         if not rules.blind:
             compared = read if report.valid and thoughts.fit else None
             altered = proofs.altered(db, rules.sessions, thoughts_after=compared)

@@ -24,8 +24,6 @@ MEANINGS: dict[str, dict[str, str]] = {
     "intact": {
         "altered-header": "the record was changed after it was written, or is not of this log",
         "altered-payload": "its content is not the one that was recorded",
-        "altered-column": "a copy of its fields, by which it is found, was changed",
-        "stray-payload": "it belongs to no record, and the log cannot grow past it",
         "bad-payload": "it says what was recorded, but is not written as Colibri writes it",
         "wrong-order": "records have changed places",
         "forked": "the log goes on from an earlier record here: there were two histories",
@@ -35,6 +33,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     },
     "complete": {
         "missing-record": "records were taken out",
+        "stray-record": "it stands before the first, where no log has one",
         "missing-payload": "its content was taken out, and no erasure says so",
         "truncated": "the tail was cut off, or an older copy was put back",
     },

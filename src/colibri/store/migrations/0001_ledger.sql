@@ -1,29 +1,27 @@
--- The hash-chained ledger: one row per record, its payload apart so that it can be erased.
+-- The hash-chained ledger: one row per record. Its header is not stored: it is made from the row.
 
 CREATE TABLE ledger (
     seq     INTEGER PRIMARY KEY CHECK (seq >= 1),
-    header  BLOB NOT NULL,                                  -- the bytes that were hashed
-    leaf    BLOB NOT NULL CHECK (length(leaf) = 32),
-    prev    BLOB NOT NULL CHECK (length(prev) = 32),
-    at      TEXT NOT NULL,                                  -- from here on: copies, for queries
-    kind    TEXT NOT NULL CHECK (kind IN (
-                'call.enter', 'call.exit', 'session.open', 'thought',
-                'session.seal', 'task', 'task.text', 'erasure')),
+    at      TEXT NOT NULL,
+    kind    TEXT NOT NULL CHECK (
+                kind = 'call.enter' OR kind = 'call.exit' OR kind = 'session.open'
+                OR kind = 'thought' OR kind = 'session.seal' OR kind = 'task'
+                OR kind = 'task.text' OR kind = 'erasure'),
     call    TEXT NOT NULL,
     session TEXT,
     task    TEXT,
-    agent   TEXT
+    agent   TEXT,
+    payload BLOB NOT NULL CHECK (length(payload) = 32),     -- the commitment to nonce and body
+    nonce   BLOB CHECK (length(nonce) = 32),                -- NULL, like the body, once erased
+    body    BLOB,
+    leaf    BLOB NOT NULL CHECK (length(leaf) = 32),        -- the hash of the header
+    prev    BLOB NOT NULL CHECK (length(prev) = 32),
+    CHECK ((nonce IS NULL) = (body IS NULL))
 ) STRICT;
 
 CREATE INDEX ledger_by_session ON ledger (session, seq) WHERE session IS NOT NULL;
 CREATE INDEX ledger_by_task ON ledger (task, seq) WHERE task IS NOT NULL;
 CREATE INDEX ledger_erasures ON ledger (seq) WHERE kind = 'erasure';
-
-CREATE TABLE payloads (
-    seq   INTEGER PRIMARY KEY REFERENCES ledger (seq),
-    nonce BLOB NOT NULL CHECK (length(nonce) = 32),
-    body  BLOB NOT NULL
-) STRICT;
 
 CREATE TABLE meta (
     key   TEXT NOT NULL PRIMARY KEY,
@@ -38,9 +36,15 @@ BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only: a record follows the newest one, or none');
 END;
 
+-- Erasure is the one change there is: a text goes, with its nonce, once and for good.
 CREATE TRIGGER ledger_refuses_update BEFORE UPDATE ON ledger
+WHEN NEW.nonce IS NOT NULL OR NEW.body IS NOT NULL OR OLD.nonce IS NULL OR OLD.body IS NULL
+    OR (NEW.seq, NEW.at, NEW.kind, NEW.call, NEW.session, NEW.task, NEW.agent,
+        NEW.payload, NEW.leaf, NEW.prev)
+    IS NOT (OLD.seq, OLD.at, OLD.kind, OLD.call, OLD.session, OLD.task, OLD.agent,
+        OLD.payload, OLD.leaf, OLD.prev)
 BEGIN
-    SELECT RAISE(ABORT, 'the ledger is append-only: records are never changed');
+    SELECT RAISE(ABORT, 'the ledger is append-only: records are never changed, only erased');
 END;
 
 CREATE TRIGGER ledger_refuses_delete BEFORE DELETE ON ledger
@@ -48,25 +52,19 @@ BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only: records are never deleted');
 END;
 
-CREATE TRIGGER payloads_refuse_update BEFORE UPDATE ON payloads
-BEGIN
-    SELECT RAISE(ABORT, 'the ledger is append-only: payloads are never changed, only erased');
-END;
-
 -- The two records of a call, under the seeds' name; sequence_no is the enter's seq on both.
 CREATE VIEW actions AS
 SELECT
-    CASE l.kind WHEN 'call.enter' THEN l.seq ELSE p.body ->> '$.enter' END AS sequence_no,
+    CASE l.kind WHEN 'call.enter' THEN l.seq ELSE l.body ->> '$.enter' END AS sequence_no,
     CASE l.kind WHEN 'call.enter' THEN 'enter' ELSE 'exit' END             AS phase,
-    p.body ->> '$.tool'                                                    AS tool,
+    l.body ->> '$.tool'                                                    AS tool,
     l.call                                                                 AS correlation_id,
-    CASE l.kind WHEN 'call.enter' THEN 'running' ELSE p.body ->> '$.outcome' END AS outcome,
-    p.body ->> '$.result_sha256'                                           AS result_hash,
-    p.body ->> '$.duration_ms'                                             AS duration_ms,
+    CASE l.kind WHEN 'call.enter' THEN 'running' ELSE l.body ->> '$.outcome' END AS outcome,
+    l.body ->> '$.result_sha256'                                           AS result_hash,
+    l.body ->> '$.duration_ms'                                             AS duration_ms,
     l.at                                                                   AS at
-FROM ledger AS l
-LEFT JOIN (SELECT seq, CAST(body AS TEXT) AS body FROM payloads) AS p ON p.seq = l.seq
-WHERE l.kind IN ('call.enter', 'call.exit');
+FROM (SELECT seq, at, kind, call, CAST(body AS TEXT) AS body FROM ledger) AS l
+WHERE l.kind = 'call.enter' OR l.kind = 'call.exit';
 
 CREATE VIEW audit_events AS
 SELECT sequence_no, phase, tool, correlation_id, outcome, result_hash, duration_ms, at FROM actions;
@@ -76,15 +74,14 @@ CREATE VIEW thought_records AS
 SELECT
     'R-' || l.seq                               AS thought_id,
     l.seq                                       AS seq,
-    p.body ->> '$.index'                        AS idx,
+    l.said ->> '$.index'                        AS idx,
     l.session                                   AS session_id,
     l.task                                      AS task_id,
     l.agent                                     AS agent_id,
-    p.body ->> '$.type'                         AS type,
-    coalesce(p.body ->> '$.content', '[erased]') AS content,
+    l.said ->> '$.type'                         AS type,
+    coalesce(l.said ->> '$.content', '[erased]') AS content,
     l.at                                        AS created_at,
-    p.body ->> '$.prev'                         AS prev_hash,
+    l.said ->> '$.prev'                         AS prev_hash,
     lower(hex(l.leaf))                          AS hash
-FROM ledger AS l
-LEFT JOIN (SELECT seq, CAST(body AS TEXT) AS body FROM payloads) AS p ON p.seq = l.seq
+FROM (SELECT *, CAST(body AS TEXT) AS said FROM ledger) AS l
 WHERE l.kind = 'thought';

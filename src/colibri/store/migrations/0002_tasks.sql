@@ -6,10 +6,14 @@ CREATE TABLE tasks (
   title             TEXT NOT NULL,
   description       TEXT,
   project           TEXT,
-  priority          TEXT NOT NULL CHECK (priority IN ('low', 'medium', 'high', 'critical')),
+  priority          TEXT NOT NULL CHECK (
+                      priority = 'low' OR priority = 'medium' OR priority = 'high'
+                      OR priority = 'critical'),
   assignee          TEXT,
-  status            TEXT NOT NULL CHECK (status IN (
-                      'INIT', 'GATHER', 'ANALYZE', 'PLAN', 'APPLY', 'VERIFY', 'DONE', 'CANCELLED')),
+  status            TEXT NOT NULL CHECK (
+                      status = 'INIT' OR status = 'GATHER' OR status = 'ANALYZE'
+                      OR status = 'PLAN' OR status = 'APPLY' OR status = 'VERIFY'
+                      OR status = 'DONE' OR status = 'CANCELLED'),
   attempt           INTEGER NOT NULL CHECK (attempt >= 1),
   version           INTEGER NOT NULL CHECK (version >= 1),
   created_at        TEXT NOT NULL,
@@ -25,7 +29,7 @@ CREATE TABLE tasks (
                       CASE status WHEN 'VERIFY' THEN 0 WHEN 'APPLY' THEN 1 WHEN 'PLAN' THEN 2
                                   WHEN 'ANALYZE' THEN 3 WHEN 'GATHER' THEN 4 ELSE 5 END) VIRTUAL,
   is_ready          INTEGER NOT NULL GENERATED ALWAYS AS (
-                      open_dependencies = 0 AND status NOT IN ('DONE', 'CANCELLED')) VIRTUAL
+                      open_dependencies = 0 AND status <> 'DONE' AND status <> 'CANCELLED') VIRTUAL
 ) STRICT;
 
 -- The queue of task_next_actions, as a whole, of a project and of an assignee.
@@ -49,34 +53,29 @@ CREATE TABLE task_dependencies (
 
 CREATE UNIQUE INDEX task_dependents ON task_dependencies (depends_on, task);
 
--- How many tasks there are of each kind, so that a total never counts rows; '' stands for none.
+-- How many tasks there are, so that a total never counts rows; '' stands for none. The rows with a
+-- field count by that field alone, in blocks of 1024 numbers: a page far into a list is found
+-- without a walk.
 CREATE TABLE task_counts (
+  field    TEXT NOT NULL CHECK (
+             field = '' OR field = 'status' OR field = 'project' OR field = 'assignee'),
   project  TEXT NOT NULL,
   assignee TEXT NOT NULL,
   status   TEXT NOT NULL,
   is_ready INTEGER NOT NULL,
+  block    INTEGER NOT NULL,
   n        INTEGER NOT NULL CHECK (n >= 0),
-  PRIMARY KEY (project, assignee, status, is_ready)
-) STRICT, WITHOUT ROWID;
-
--- The same in each block of 1024 numbers, so that a page far into a list is found without a walk.
-CREATE TABLE task_blocks (
-  field TEXT NOT NULL CHECK (field IN ('status', 'project', 'assignee')),
-  value TEXT NOT NULL,
-  block INTEGER NOT NULL,
-  n     INTEGER NOT NULL CHECK (n >= 0),
-  PRIMARY KEY (field, value, block)
+  PRIMARY KEY (field, project, assignee, status, is_ready, block)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER tasks_counted AFTER INSERT ON tasks BEGIN
-  INSERT INTO task_counts
-    VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
+  INSERT INTO task_counts VALUES
+    ('', ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 0, 1),
+    ('status', '', '', NEW.status, 0, NEW.number / 1024, 1)
     ON CONFLICT DO UPDATE SET n = n + 1;
-  INSERT INTO task_blocks VALUES ('status', NEW.status, NEW.number / 1024, 1)
-    ON CONFLICT DO UPDATE SET n = n + 1;
-  INSERT INTO task_blocks SELECT 'project', NEW.project, NEW.number / 1024, 1
+  INSERT INTO task_counts SELECT 'project', NEW.project, '', '', 0, NEW.number / 1024, 1
     WHERE NEW.project IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
-  INSERT INTO task_blocks SELECT 'assignee', NEW.assignee, NEW.number / 1024, 1
+  INSERT INTO task_counts SELECT 'assignee', '', NEW.assignee, '', 0, NEW.number / 1024, 1
     WHERE NEW.assignee IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
@@ -85,26 +84,21 @@ WHEN (OLD.project, OLD.assignee, OLD.status, OLD.is_ready)
   IS NOT (NEW.project, NEW.assignee, NEW.status, NEW.is_ready)
 BEGIN
   UPDATE task_counts SET n = n - 1
-    WHERE project = ifnull(OLD.project, '') AND assignee = ifnull(OLD.assignee, '')
-      AND status = OLD.status AND is_ready = OLD.is_ready;
-  INSERT INTO task_counts
-    VALUES (ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 1)
+    WHERE (field, project, assignee, status, is_ready, block) IN (VALUES
+      ('', ifnull(OLD.project, ''), ifnull(OLD.assignee, ''), OLD.status, OLD.is_ready, 0),
+      ('status', '', '', OLD.status, 0, OLD.number / 1024),
+      ('project', OLD.project, '', '', 0, OLD.number / 1024),
+      ('assignee', '', OLD.assignee, '', 0, OLD.number / 1024));
+  INSERT INTO task_counts VALUES
+    ('', ifnull(NEW.project, ''), ifnull(NEW.assignee, ''), NEW.status, NEW.is_ready, 0, 1),
+    ('status', '', '', NEW.status, 0, NEW.number / 1024, 1)
     ON CONFLICT DO UPDATE SET n = n + 1;
-  UPDATE task_blocks SET n = n - 1
-    WHERE block = OLD.number / 1024 AND (field, value) IN
-      (VALUES ('status', OLD.status), ('project', OLD.project), ('assignee', OLD.assignee));
-  INSERT INTO task_blocks
-    SELECT field, value, NEW.number / 1024, 1 FROM
-      (SELECT 'status' AS field, NEW.status AS value
-       UNION ALL SELECT 'project', NEW.project UNION ALL SELECT 'assignee', NEW.assignee)
-    WHERE value IS NOT NULL
-    ON CONFLICT DO UPDATE SET n = n + 1;
+  INSERT INTO task_counts SELECT 'project', NEW.project, '', '', 0, NEW.number / 1024, 1
+    WHERE NEW.project IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
+  INSERT INTO task_counts SELECT 'assignee', '', NEW.assignee, '', 0, NEW.number / 1024, 1
+    WHERE NEW.assignee IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
 -- Search: case-folded title and description of each task, found by any three characters in a row.
 CREATE VIRTUAL TABLE task_search USING fts5 (
   text, tokenize = 'trigram case_sensitive 1', columnsize = 0);
-
--- Evidence for the writeback rule: the thoughts of a task.
-CREATE INDEX ledger_task_thoughts ON ledger (task, seq)
-  WHERE kind = 'thought' AND task IS NOT NULL;

@@ -20,11 +20,11 @@ CREATE TABLE thoughts (
     session TEXT NOT NULL REFERENCES sessions (session_id),
     idx     INTEGER NOT NULL CHECK (idx >= 0),
     task    TEXT,
-    type    TEXT NOT NULL CHECK (type IN ('plan', 'analysis', 'decision', 'reflection')),
+    type    TEXT NOT NULL CHECK (
+                type = 'plan' OR type = 'analysis' OR type = 'decision' OR type = 'reflection'),
     UNIQUE (session, idx)
 ) STRICT;
 
-CREATE INDEX thoughts_of_session ON thoughts (session, seq, type);
 CREATE INDEX thoughts_of_task ON thoughts (task, seq, type) WHERE task IS NOT NULL;
 CREATE INDEX thoughts_of_type ON thoughts (type, seq);
 

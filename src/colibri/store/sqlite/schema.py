@@ -12,15 +12,13 @@ from colibri.store.ledger import create_log
 from colibri.store.sqlite.connection import number, version
 from colibri.store.sqlite.transaction import Transaction
 
-APPLICATION_ID = 0x436F6C62  # "Colb", in the file's header: whose database this is
-_NEVER_RELEASED = 0x436F6C69  # "Coli": what is in it has changed since
+APPLICATION_ID = 0x436F6C33  # "Col3", in the file's header: whose database this is
+_NEVER_RELEASED = (0x436F6C69, 0x436F6C62)  # "Coli", "Colb": what is in them has changed since
 GROWING = frozenset(
     {
         "ledger",
         "merkle_nodes",
-        "payloads",
         "sessions",
-        "task_blocks",
         "task_dependencies",
         "tasks",
         "thoughts",
@@ -63,7 +61,7 @@ def require_ours(db: Connection, path: str, latest: int) -> int:
     found = version(db)
     owner = number(db, "PRAGMA application_id")
     is_new = not found and not number(db, "SELECT count(*) FROM sqlite_schema")
-    if owner == _NEVER_RELEASED:
+    if owner in _NEVER_RELEASED:
         raise ResourceError(
             f"{path} was made by a Colibri that was never released, and this one cannot read it",
             "move the file away with its -wal and -shm, and a new one is made; the Colibri that"
