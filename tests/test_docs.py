@@ -4,7 +4,6 @@ import ast
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from colibri import cli
 from colibri.cli.settings.clients import CLIENTS
 from colibri.core.states import TRANSITIONS
 from colibri.tools.catalogue import CATALOGUE
-from tests.support.client import COLIBRI, TESTS, Server
+from tests.support.client import COLIBRI, TESTS, Server, execute
 from tests.support.user_home import Home
 
 ROOT = TESTS.parent
@@ -77,14 +76,10 @@ def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
         if "export" in line:
             with Server(home.project, COLIBRI) as server:
                 server.data("task_create", title="something to export")
-        done = subprocess.run(
+        done = execute(
             ["sh", "-c", line.replace("/path/to/colibri", str(ROOT))],
             cwd=home.project,
             env=home.environment(PATH=path),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
         assert (line, done.returncode, done.stderr.replace("\n", " ")[:14]) == (
             line,

@@ -1,7 +1,6 @@
 """`python -m colibri`: what it prints, and its exit codes."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,22 +8,15 @@ import pytest
 
 from colibri import VERSION
 from colibri.config import KNOWN
-from tests.support.client import environment
+from tests.support.client import environment, execute
 
 PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
 
 
 def colibri(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> tuple[int, str, str]:
     """Run it to its end; exit code, stdout, stderr."""
-    done = subprocess.run(
-        [sys.executable, "-m", "colibri", *arguments],
-        cwd=cwd,
-        env=environment(**env),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    done = execute(
+        [sys.executable, "-m", "colibri", *arguments], cwd=cwd, env=environment(**env), input=stdin
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -8,21 +8,14 @@ from pathlib import Path
 import pytest
 
 from colibri.tools.catalogue import CATALOGUE
-from tests.support.client import TESTS, environment
+from tests.support.client import TESTS, execute
 
 ROOT = TESTS.parent
 REFERENCE = ROOT / "docs" / "tools.md"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "reference.py"), *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return execute([sys.executable, str(ROOT / "scripts" / "reference.py"), *arguments])
 
 
 @pytest.fixture(scope="module")

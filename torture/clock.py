@@ -6,13 +6,12 @@ log and proofs must be those of a server whose clock is right, but for the times
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
+from tests.support.client import COLIBRI, JSON, Server, environment, execute_raw
 from tests.support.ledger_reader import reading
 from torture import ControlFailed, Lab, Trial, Violation
 
@@ -75,15 +74,7 @@ def _verify_elsewhere(project: Path, env: JSON) -> None:
 
 
 def _run(project: Path, env: JSON, *command: str) -> None:
-    done = subprocess.run(
-        command,
-        cwd=project,
-        env=environment(**env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute_raw(command, cwd=project, env=environment(**env))
     if done.returncode:
         raise Violation(f"{' '.join(command[2:4])}: {(done.stdout + done.stderr)[-300:]!r}")
 

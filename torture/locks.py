@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from colibri.tools.catalogue import CATALOGUE
-from tests.support.client import COLIBRI, JSON, PATIENCE, Server, environment
+from tests.support.client import COLIBRI, JSON, Server, execute_raw
 from tests.support.faulty import program
 from tests.support.ledger_reader import booted
 from torture import ControlFailed, Lab, Trial, Violation
@@ -112,15 +112,7 @@ class Watch:
 
     def command(self, *arguments: str) -> None:
         """A command, watched in the same way."""
-        done = subprocess.run(
-            self.watched(*PROGRAM, *arguments),
-            cwd=self.project,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2 * PATIENCE,
-            check=False,
-        )
+        done = execute_raw(self.watched(*PROGRAM, *arguments), cwd=self.project)
         if done.returncode:
             raise Violation(f"colibri {' '.join(arguments)}: {done.stderr.decode()[-300:]}")
         self._only_sqlite(f"colibri {arguments[0]}")

@@ -5,13 +5,12 @@ imported; and one with tools that talk in all the ways of tests.support.noisy_se
 """
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.client import COLIBRI, JSON, PATIENCE, environment
+from tests.support.client import COLIBRI, JSON, environment, execute_raw
 from tests.support.noisy_server import NOISE
 from torture import ControlFailed, Lab, Trial, Violation
 
@@ -46,14 +45,11 @@ def _life(project: Path, program: Sequence[str], calls: list[tuple[str, JSON]]) 
         params = {"name": tool, "arguments": arguments}
         messages.append({"id": id, "method": "tools/call", "params": params})
     env = environment()
-    done = subprocess.run(
+    done = execute_raw(
         program,
         cwd=project,
-        env={**env, "PYTHONPATH": f"{project}:{env['PYTHONPATH']}"},  # for sitecustomize
+        env={**env, "PYTHONPATH": f"{project}:{env['PYTHONPATH']}"},
         input=b"".join(json.dumps({"jsonrpc": "2.0", **one}).encode() + b"\n" for one in messages),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
     )
     if done.returncode:
         raise Violation(f"the server ended with {done.returncode}: {done.stderr.decode()[-300:]}")

@@ -2,7 +2,6 @@
 
 import json
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from tests.support.busy_servers import (
     plain_copy_lacks_something,
     wait_for_calls,
 )
-from tests.support.client import PATIENCE, environment
+from tests.support.client import environment, execute_raw
 from tests.support.ledger_reader import eventually, missing, verified
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.mounts import small_disk
@@ -237,14 +236,7 @@ def test_a_real_signal_leaves_nothing(project: Path) -> None:
         "Bar.__call__ = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         "from colibri.__main__ import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "backup", "copy.db"],
-        cwd=project,
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute_raw([sys.executable, "-c", program, "backup", "copy.db"], cwd=project)
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr == b"colibri: error: interrupted\n"
     assert files(project) == ["data"]

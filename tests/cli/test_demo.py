@@ -18,7 +18,7 @@ from colibri.cli.commands import demo
 from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
-from tests.support.client import PATIENCE, TESTS, environment
+from tests.support.client import PATIENCE, TESTS, environment, execute, execute_raw
 from tests.support.ledger_reader import calls, eventually, reading, verified
 from tests.support.ledger_writer import no_pause
 from tests.support.program import colibri, database_of
@@ -173,9 +173,7 @@ def test_what_it_says_to_type_next_works(played: Played) -> None:
     _, out, _ = played
     lines = dict(line.split(maxsplit=1) for line in out.partition("\nNext\n")[2].splitlines())
     for what, wanted in {"evidence": 0, "forged": 1, "trail": 0, "check": 0}.items():
-        done = subprocess.run(
-            ["sh", "-c", lines[what]], cwd="/", env=environment(), capture_output=True, check=False
-        )
+        done = execute_raw(["sh", "-c", lines[what]], cwd="/")
         assert (what, done.returncode, done.stderr) == (what, wanted, b"")
 
 
@@ -212,15 +210,7 @@ def test_ctrl_c_ends_the_server_and_leaves_nothing_behind(tmp_path: Path, exists
     """A directory that was there before stays, with what was begun in it."""
     if exists:
         (tmp_path / "here").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "demo", "--dir", "here"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute([sys.executable, "-c", INTERRUPTED, "demo", "--dir", "here"], cwd=tmp_path)
     assert (done.returncode, done.stderr) == (130, "colibri: error: interrupted\n")
     server = int(done.stdout.splitlines()[-1])
     eventually(lambda: not is_running(server), "the end of the server")

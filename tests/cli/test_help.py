@@ -12,7 +12,7 @@ import pytest
 
 from colibri import cli
 from colibri.cli.show import help
-from tests.support.client import environment
+from tests.support.client import environment, execute, execute_raw
 from tests.support.sample_project import Printed, Workshop
 from tests.support.terminal import COLIBRI
 
@@ -253,14 +253,7 @@ def test_output_that_cannot_be_written_is_told_where_it_can_be(
     if "/dev/full" in redirected and not Path("/dev/full").exists():
         pytest.skip("Linux has it")
     script = f"'{sys.executable}' -m colibri --help {redirected}"
-    done = subprocess.run(
-        ["sh", "-c", script],
-        env=BUFFERED,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = execute(["sh", "-c", script], env=BUFFERED)
     assert (done.returncode, done.stderr) == (wanted, said)
 
 
@@ -273,14 +266,7 @@ def test_a_terminal_with_few_characters_gets_escapes(workshop: Workshop) -> None
 
 
 def test_a_command_whose_output_is_closed_still_ends_well(workshop: Workshop) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f"'{sys.executable}' -m colibri status >&-"],
-        cwd=workshop.path,
-        env=environment(),
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
+    done = execute_raw(["sh", "-c", f"'{sys.executable}' -m colibri status >&-"], cwd=workshop.path)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -15,7 +15,7 @@ import colibri
 from colibri import VERSION
 from colibri.cli.settings import launch
 from colibri.core.errors import ResourceError
-from tests.support.client import TESTS, Server
+from tests.support.client import TESTS, Server, execute_raw
 from tests.support.user_home import Home
 
 ROOT = TESTS.parent
@@ -52,13 +52,11 @@ def test_an_installed_package_is_started_by_its_console_script(
         [installed / "bin" / "colibri"],
         [installed / "bin" / "python", "-m", "colibri"],
     ):
-        done = subprocess.run(
+        done = execute_raw(
             [*program, "setup", "generic", "--print"],
             cwd=home.project,
             env=home.environment(PYTHONPATH=""),
             check=True,
-            capture_output=True,
-            timeout=60,
         )
         entry = json.loads(done.stdout)["mcpServers"]["colibri"]
         assert entry["command"] == str(installed / "bin" / "colibri")

@@ -2,23 +2,20 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from colibri.cli import program
-from tests.support.client import TESTS, environment
+from tests.support.client import TESTS, environment, execute_raw
 
 SCRIPT = TESTS.parent / "scripts" / "colibri"
 
 
 def hint(command: list[str], cwd: Path, **env: str) -> str:
     """How a hint calls the program, when it is started so."""
-    done = subprocess.run(
-        [*command, "xyzzy"], cwd=cwd, env=environment(**env), capture_output=True, check=False
-    )
+    done = execute_raw([*command, "xyzzy"], cwd=cwd, env=environment(**env))
     assert done.returncode == 2
     line = done.stderr.decode().splitlines()[-1]
     return line.removeprefix("colibri: hint: ").removesuffix(" --help lists them")

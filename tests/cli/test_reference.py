@@ -6,20 +6,16 @@ import sys
 from pathlib import Path
 
 from colibri import cli
-from tests.support.client import TESTS, environment
+from tests.support.client import TESTS, environment, execute
 
 ROOT = TESTS.parent
 REFERENCE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return execute(
         [sys.executable, str(ROOT / "scripts" / "reference.py"), *arguments],
-        env=environment(COLUMNS="40"),  # which must not matter
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        env=environment(COLUMNS="40"),
     )
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import COLIBRI as SERVE
-from tests.support.client import PATIENCE, Server, environment
+from tests.support.client import Server, environment, execute_raw
 from tests.support.ledger_reader import booted, reading, verified
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
@@ -499,13 +498,9 @@ from colibri.__main__ import main; main()
 def test_killed_at_the_worst_moment_the_old_database_is_in_place(project: Path, call: str) -> None:
     """And the next restore works."""
     go_on(project)
-    done = subprocess.run(
+    done = execute_raw(
         [sys.executable, "-c", KILLED.format(call=call), "restore", "copy.db", "--force"],
         cwd=project,
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
     )
     assert done.returncode == -signal.SIGKILL
     assert verified(database_of(project)).record_count == 59

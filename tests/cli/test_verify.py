@@ -19,7 +19,7 @@ from colibri.core.report import Damage
 from colibri.store import verify as check
 from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI as SERVE
-from tests.support.client import PATIENCE, TESTS, Server, environment
+from tests.support.client import PATIENCE, TESTS, Server, environment, execute, execute_raw
 from tests.support.ledger_reader import create
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
@@ -636,15 +636,7 @@ def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsy
 def test_a_bundle_may_come_through_a_pipe(project: Path) -> None:
     """colibri export … -o - | colibri verify /dev/stdin"""
     script = f"{TYPED} export --all -o - 2>/dev/null | {TYPED} verify /dev/stdin"
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=project,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute(["sh", "-c", script], cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("verdict      GOOD, findings: 0\n")
 
@@ -696,9 +688,7 @@ def test_a_narrow_terminal_gets_a_shorter_line(large: Path) -> None:
 
 def test_a_pipe_sees_no_progress(large: Path) -> None:
     program = [sys.executable, "-c", IMPATIENT + MAIN, "verify"]
-    done = subprocess.run(
-        program, cwd=large, env=environment(), capture_output=True, timeout=PATIENCE, check=False
-    )
+    done = execute_raw(program, cwd=large)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -716,14 +706,7 @@ Bar.slice = slice
 
 
 def test_an_interrupt_says_how_far_it_came_and_claims_nothing(large: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED + MAIN, "verify"],
-        cwd=large,
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute_raw([sys.executable, "-c", INTERRUPTED + MAIN, "verify"], cwd=large)
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr == (
         b"colibri: error: interrupted after about 10,000 of 20,002 records: nothing is concluded\n"

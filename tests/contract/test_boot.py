@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from colibri.core.errors import ResourceError
 from colibri.server import ColibriServerContext, create_server, start, stop
 from tests.contract import PATIENCE
 from tests.contract.requirement import requirement
-from tests.support.client import TOOLBOX, Server, environment
+from tests.support.client import TOOLBOX, Server, environment, execute
 
 ENDLESS = """
 import sys, threading
@@ -131,14 +130,9 @@ def test_start_gives_up_on_a_transport_that_never_connects(stub: Stub) -> None:
 @requirement("000:6b:timeout")
 def test_a_startup_timeout_ends_the_process_with_75() -> None:
     """Seed 000 §6b.3."""
-    done = subprocess.run(
+    done = execute(
         [sys.executable, "-c", ENDLESS],
         env=environment(COLIBRI_STARTUP_TIMEOUT_MS="20", COLIBRI_MODE="MINIMAL"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert done.returncode == 75
     assert done.stdout == ""
@@ -271,15 +265,10 @@ def test_what_main_cannot_handle_is_fatal(tmp_path: Path) -> None:
     package = tmp_path / "lib" / "colibri"
     shutil.copytree(Path(colibri.__file__).parent, package)
     (package / "tools" / "catalogue.json").write_text("{", encoding="utf-8")
-    done = subprocess.run(
+    done = execute(
         [sys.executable, "-m", "colibri", "serve"],
         cwd=tmp_path,
         env={**environment(), "PYTHONPATH": str(package.parent)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert done.returncode == 1
     assert done.stdout == ""

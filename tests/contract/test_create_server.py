@@ -20,7 +20,7 @@ from colibri.server import ColibriServerContext, ColibriToolConfig, create_serve
 from colibri.tools.system import Nothing
 from tests.contract import Linked, Recording
 from tests.contract.requirement import requirement
-from tests.support.client import environment
+from tests.support.client import environment, execute
 
 SOURCE = Path(colibri.__file__).parent
 PUBLIC = {
@@ -48,14 +48,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def python(program: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a fresh interpreter."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return execute([sys.executable, "-c", program], env=environment(**env))
 
 
 def descriptors() -> list[str]:
@@ -144,15 +137,7 @@ def test_the_default_logger_is_stderr_and_the_default_transport_is_stdio() -> No
     """Seed 000 §3b.4, §3b.7: stdout belongs to the protocol."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     program = "from colibri.server import *; c = create_server(); start(c); exit(c.run())"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        input=request + "\n",
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = execute([sys.executable, "-c", program], input=request + "\n")
     assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
     assert "[colibri] ready\n" in done.stderr
     assert done.returncode == 0

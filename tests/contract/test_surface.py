@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from colibri.tools.catalogue import CATALOGUE
 from colibri.tools.tool import Tool, is_struct
 from tests.contract import JSON, Linked, Recording
 from tests.contract.requirement import requirement
-from tests.support.client import COLIBRI, TOOLBOX, Server, environment
+from tests.support.client import COLIBRI, TOOLBOX, Server, environment, execute
 
 SOURCE = Path(colibri.__file__).parent
 PROBES = ["server_ping", "server_health"]
@@ -191,16 +190,7 @@ def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> 
     }
     assert mentions == {"config.py"}
     assert list(SOURCE.rglob("*.js")) == []
-    done = subprocess.run(
-        COLIBRI,
-        cwd=tmp_path,
-        env=environment(AMS_MODE="FULL"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = execute(COLIBRI, cwd=tmp_path, env=environment(AMS_MODE="FULL"))
     assert done.returncode == 73
     assert done.stderr.startswith("[colibri] fatal: AMS_MODE ")
 

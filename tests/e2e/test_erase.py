@@ -19,7 +19,7 @@ from colibri.store import ledger
 from colibri.store.search import BATCH
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
-from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.client import COLIBRI, PATIENCE, Server, environment, execute
 from tests.support.ledger_reader import holding, reading
 from tests.support.ledger_writer import Lab, opened, story
 from tests.support.made_up_secrets import GITHUB
@@ -42,16 +42,7 @@ def project(tmp_path: Path) -> Path:
 
 def erase(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
     """Run it in the project; exit code, stdout, stderr."""
-    done = subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=project,
-        env=environment(**env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute([*PROGRAM, *arguments], cwd=project, env=environment(**env))
     return done.returncode, done.stdout, done.stderr
 
 

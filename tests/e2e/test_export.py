@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from colibri.store.sqlite.connection import connect
-from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment
+from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment, execute_raw
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
 from tests.support.terminal import COLIBRI as PROGRAM
@@ -120,9 +120,7 @@ def test_only_its_owner_can_read_it_and_what_it_says_to_type_checks_it(project: 
     code, out, _ = export(project, "--all", "-o", "real")
     assert (code, stat.S_IMODE((project / "real").stat().st_mode)) == (0, 0o600)
     command = out.splitlines()[-1].removeprefix("check  ")
-    done = subprocess.run(
-        ["sh", "-c", command], cwd="/", env=environment(), capture_output=True, check=False
-    )
+    done = execute_raw(["sh", "-c", command], cwd="/")
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.support.client import COLIBRI, TESTS, TOOLBOX, environment
+from tests.support.client import COLIBRI, TESTS, TOOLBOX, environment, execute_raw
 
 CLIENT_1X = TESTS.parent / ".venv-client-1x" / "bin" / "python"
 PATIENCE = 60.0
@@ -212,12 +211,8 @@ def test_mcp_2_sees_its_subscription_end_well_when_the_server_is_stopped(tmp_pat
 def test_mcp_1_30_is_served_as_well(tmp_path: Path) -> None:
     """Design §2: the official clients, the older one in its own environment."""
     script = Path(__file__).parent / "client_1x.py"
-    done = subprocess.run(
-        [CLIENT_1X, script, tmp_path, tmp_path / "stderr", *witnessed(tmp_path, TOOLBOX)],
-        env=environment(),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
+    done = execute_raw(
+        [CLIENT_1X, script, tmp_path, tmp_path / "stderr", *witnessed(tmp_path, TOOLBOX)]
     )
     assert done.returncode == 0, done.stderr.decode()
     seen = json.loads(done.stdout)

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from colibri.core.skills import between_fences, parse
-from tests.support.client import COLIBRI, JSON, TESTS, Server, environment
+from tests.support.client import COLIBRI, JSON, TESTS, Server, execute
 
 ROOT = TESTS.parent
 SKILLS = {path.parent.name: path for path in (ROOT / ".agents" / "skills").glob("*/SKILL.md")}
@@ -71,14 +70,8 @@ class Reader:
     def _run(self, line: str) -> None:
         line = re.sub(r"<(\w+)>", lambda found: str(self.known[found[1]]), line)
         (program,) = [known for known in PROGRAMS if line.startswith(f"{known} ")]
-        done = subprocess.run(
-            [*PROGRAMS[program], *shlex.split(line.removeprefix(program))],
-            cwd=self.server.project,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        done = execute(
+            [*PROGRAMS[program], *shlex.split(line.removeprefix(program))], cwd=self.server.project
         )
         assert done.returncode == 0, done.stdout + done.stderr
         self.answers.append((program, {"stdout": done.stdout}))

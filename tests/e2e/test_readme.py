@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import anyio
@@ -10,7 +9,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.support.client import COLIBRI, TESTS, Server, environment
+from tests.support.client import COLIBRI, TESTS, Server, environment, execute, execute_raw
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,14 +44,7 @@ def test_the_commands_to_try_by_hand_answer(tmp_path: Path) -> None:
     """README, "In your client": the printf line, run from another directory."""
     (script,) = [block for block in blocks("sh") if "printf" in block]
     script = script.replace("scripts/colibri", str(ROOT / "scripts" / "colibri"))
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    done = execute_raw(["sh", "-c", script], cwd=tmp_path)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == [1, 2]
     task = answers[1]["result"]["structuredContent"]["data"]
@@ -74,15 +66,7 @@ def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
             .replace("SEQ:HEX", f"{receipt['seq']}:{receipt['head']}")
             .replace("HEX", root)
         )
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = execute(["sh", "-c", command], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 import unicodedata
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import COLIBRI, JSON, TESTS, Server, environment
+from tests.support.client import COLIBRI, JSON, TESTS, Server, execute_raw
 from tests.support.ledger_reader import eventually
 
 VECTORS = TESTS / "vectors" / "skills"
@@ -358,12 +357,9 @@ def test_readonly_lists_skills_and_records_nothing(tmp_path: Path) -> None:
 
 def test_a_wheel_brings_the_skills_along(tmp_path: Path) -> None:
     """In an installed package they are colibri/skills."""
-    subprocess.run(
+    execute_raw(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=TESTS.parent,
-        env=environment(),
-        capture_output=True,
-        timeout=60,
         check=True,
     )
     (wheel,) = tmp_path.glob("*.whl")

@@ -28,7 +28,7 @@ from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations, small_tables
 from tests.contract import Linked
-from tests.support.client import COLIBRI, Server, environment
+from tests.support.client import COLIBRI, Server, environment, execute_raw
 from tests.support.in_process import project, tool
 from tests.support.ledger_reader import calls, eventually, holding
 
@@ -370,15 +370,7 @@ def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Pat
         "ReadLane.run = lambda lane: time.sleep(60)\n"
         "from tests.support.extra_tools import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment(),
-        input=b"",
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
+    done = execute_raw([sys.executable, "-c", program], cwd=tmp_path)
     assert done.returncode == 1
     assert b"not done in 1 s" in done.stderr
 

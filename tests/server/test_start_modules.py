@@ -7,14 +7,13 @@ msgspec and apsw, the main thread may not.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.client import Server, environment
+from tests.support.client import Server, environment, execute
 from tests.support.ledger_reader import eventually
 
 SLOW = (
@@ -99,13 +98,10 @@ def alone(*extra: str) -> tuple[list[dict[str, object]], set[str]]:
         for id, (method, params) in enumerate(SESSION)
     ]
     env = {k: v for k, v in environment().items() if not k.startswith("COVERAGE_")}
-    done = subprocess.run(
+    done = execute(
         [sys.executable, "-S", "-c", ALONE, *extra],
         env=env,
         input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
         check=True,
     )
     *answers, modules = done.stdout.splitlines()

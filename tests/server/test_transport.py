@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from colibri.server.transport import Peer, Stream, linked
-from tests.support.client import environment
+from tests.support.client import execute_raw
 from tests.support.noisy_server import NOISE
 
 PATIENCE = 30.0
@@ -281,9 +280,7 @@ def program(body: str) -> list[str]:
 def test_what_is_printed_goes_to_stderr_and_never_to_the_wire(statement: str) -> None:
     """Design §5: no print, warning or child process can reach the wire."""
     body = f"private = claim_stdout()\nos.write(private, b'wire\\n')\n{statement}\n"
-    done = subprocess.run(
-        program(body), env=environment(), capture_output=True, timeout=PATIENCE, check=False
-    )
+    done = execute_raw(program(body))
     assert done.stdout == b"wire\n"
     assert b"noise" in done.stderr
 
@@ -291,9 +288,7 @@ def test_what_is_printed_goes_to_stderr_and_never_to_the_wire(statement: str) ->
 def test_a_child_process_does_not_get_the_private_descriptor() -> None:
     """Design §5: a child that outlives us would hold the wire open."""
     body = "private = claim_stdout()\nprint(private, os.get_inheritable(private))"
-    done = subprocess.run(
-        program(body), env=environment(), capture_output=True, timeout=PATIENCE, check=True
-    )
+    done = execute_raw(program(body), check=True)
     private, inheritable = done.stderr.split()
     assert int(private) > 2
     assert inheritable == b"False"
@@ -316,14 +311,7 @@ def test_a_standard_descriptor_that_was_closed_is_no_file_that_is_opened_later(
         "os.write(private, b'wire')\n"
     )
     redirections = "".join(f" {fd}{'<' if fd == 0 else '>'}&-" for fd in closed)
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@"{redirections}', "sh", *program(body)],
-        env=environment(),
-        input=b"",
-        capture_output=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    done = execute_raw(["sh", "-c", f'exec "$@"{redirections}', "sh", *program(body)], check=True)
     kinds = [0 in closed, 2 in closed, 2 in closed]
     assert report.read_text() == repr((True, True, kinds))
     assert done.stdout == (b"" if 1 in closed else b"wire")

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from subprocess import CompletedProcess as Ended
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +28,23 @@ def environment(**extra: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     paths = [str(TESTS.parent / "src"), str(TESTS.parent), kept.get("PYTHONPATH", "")]
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **extra}
+
+
+def execute(command: Sequence[str | Path], *, input: str = "", **options: Any) -> "Ended[str]":
+    """A program run to its end, within PATIENCE; cwd, env and check as subprocess takes them."""
+    return subprocess.run(command, input=input, text=True, **_quiet(options))  # noqa: PLW1510 - in it
+
+
+def execute_raw(
+    command: Sequence[str | Path], *, input: bytes = b"", **options: Any
+) -> "Ended[bytes]":
+    """The same, in bytes."""
+    return subprocess.run(command, input=input, **_quiet(options))  # noqa: PLW1510 - in it
+
+
+def _quiet(options: JSON) -> JSON:
+    defaults = {"env": environment(), "capture_output": True, "timeout": 60, "check": False}
+    return {**defaults, **options}
 
 
 class Server:

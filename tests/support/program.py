@@ -1,7 +1,6 @@
 """The installed program, run to its end in a project that holds a story."""
 
 import functools
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from colibri import cli
-from tests.support.client import PATIENCE, environment
+from tests.support.client import environment, execute_raw
 from tests.support.ledger_writer import Lab, opened, story
 from tests.support.terminal import COLIBRI
 
@@ -45,15 +44,7 @@ def tell_story(project: Path) -> Path:
 
 def colibri(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
     """Run it in the project; exit code, stdout, stderr."""
-    done = subprocess.run(
-        [*COLIBRI, *arguments],
-        cwd=project,
-        env=environment(**env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    done = execute_raw([*COLIBRI, *arguments], cwd=project, env=environment(**env))
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

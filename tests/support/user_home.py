@@ -2,12 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.client import environment
+from tests.support.client import environment, execute
 
 # What moves the files of the clients; the surroundings of a test must not.
 _ELSEWHERE = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
@@ -27,14 +26,10 @@ class Home:
 
     def run(self, *arguments: str, **env: str) -> tuple[int, str, str]:
         """Run `python -m colibri` to its end: exit code, stdout, stderr."""
-        done = subprocess.run(
+        done = execute(
             [sys.executable, "-m", "colibri", *arguments],
             cwd=self.project,
             env=self.environment(**env),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
         return done.returncode, done.stdout, done.stderr
 

@@ -12,7 +12,7 @@ import pytest
 
 import colibri
 from colibri.tools import catalogue
-from tests.support.client import COLIBRI, Server, environment
+from tests.support.client import COLIBRI, Server, environment, execute
 from tests.support.ledger_reader import calls
 
 SOURCE = Path(colibri.__file__).parent
@@ -27,14 +27,10 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(package: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return execute(
         [sys.executable, "-m", "colibri.tools.catalogue", *options],
         cwd=package.parent,
         env={**environment(), "PYTHONPATH": str(package.parent)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
 
 

@@ -1,6 +1,7 @@
 """One browser for a module of tests, and readers that use it."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +21,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def reader(browser: Any) -> Iterator[NewReader]:
-    """Open as many as are needed; at the end none may have complained or reached anything."""
+    """As many as are needed; at the end none may have complained or reached anything."""
     readers: list[Reader] = []
 
-    def make(**context: Any) -> Reader:
+    def make(page: Path | None = None, *, checked: bool = True, **context: Any) -> Reader:
         readers.append(Reader(browser, **context))
+        if page is not None:
+            readers[-1].open(page, checked=checked)
         return readers[-1]
 
     yield make

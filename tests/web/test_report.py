@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 
-from tests.support.client import COLIBRI, PATIENCE, Server, environment
+from tests.support.client import COLIBRI, PATIENCE, Server, execute_raw
 from tests.support.ledger_writer import TO_VERIFY, in_memory
 from tests.web import story as real
 from tests.web.browser import (
@@ -42,10 +42,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[real.Told, Path]:
         kept = real.play(server)
         assert server.close() == 0
     command = [sys.executable, "-m", "colibri", "report", kept.session, "-o", "report.html"]
-    subprocess.run(
-        command, cwd=project, env=environment(), check=True, capture_output=True, timeout=PATIENCE
-    )
+    execute_raw(command, cwd=project, check=True)
     return kept, project / "report.html"
+
+
+@pytest.fixture(scope="module")
+def kept(told: tuple[real.Told, Path]) -> real.Told:
+    return told[0]
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +59,9 @@ def page(told: tuple[real.Told, Path]) -> Path:
 # The verdict.
 
 
-def test_a_real_session_is_told_and_proven(told: tuple[real.Told, Path], reader: NewReader) -> None:
+def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: NewReader) -> None:
     """From the server through `colibri report` into a browser, from file://."""
-    kept, path = told
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     assert ada.verdict == "good"
     assert ada.text("h1") == real.INTENT
     states = ada.page.locator("#lines .state").all_inner_texts()
@@ -86,8 +87,7 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
 ) -> None:
     """A decoded payload's byte, encoded again: the JSON stays valid, the commitment does not."""
     seq = _record_with(page, b"rounding per line")
-    ada = reader()
-    ada.open(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
+    ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     assert ada.verdict == "bad"
     assert f"Record {seq} has content that was altered" in ada.text("#alarm")
     assert "The evidence is bad" in ada.text("#said")
@@ -106,8 +106,7 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
 def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewReader) -> None:
     """Its header is untouched, and so is the tree: the text beside them is another."""
     seq = _record_with(page, b"rounding per line")
-    ada = reader()
-    ada.open(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
+    ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     expect(ada.page.locator("#tree-root")).to_contain_text(
         "But of 1 of them the text shown here is not the one that was hashed."
     )
@@ -136,8 +135,7 @@ def _record_with(page: Path, words: bytes) -> int:
 def test_it_says_no_more_than_holds_without_a_value_from_elsewhere(
     page: Path, reader: NewReader
 ) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     said = ada.text("#trust")
     assert "taken out of the middle or moved without the rest being written anew" in said
     assert "anyone who had this file or the log has cut it or written it anew" in said
@@ -150,18 +148,16 @@ def test_it_says_no_more_than_holds_without_a_value_from_elsewhere(
 
 
 def test_of_a_session_that_was_cut_before_its_seal_the_end_may_be_missing(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     """Whoever cuts the tail, and names the new head, leaves a file in which everything fits."""
-    kept, path = told
-    evidence = evidence_in(path)
+    evidence = evidence_in(page)
     last = int(kept.head.split(":")[0]) - 3  # before the call that sealed it
     kept_back = evidence["headers"][:last]
     leaf = hashlib.sha256(b"\0" + b64decode(kept_back[-1])).hexdigest()
     payloads = {seq: one for seq, one in evidence["payloads"].items() if int(seq) <= last}
     cut = {"headers": kept_back, "payloads": payloads, "seals": []}
-    ada = reader()
-    ada.open(with_evidence(path, {**evidence, **cut, "head": {"seq": last, "leaf": leaf}}))
+    ada = reader(with_evidence(page, {**evidence, **cut, "head": {"seq": last, "leaf": leaf}}))
     assert ada.verdict == "good"
     missing = f"this session is not sealed here, and what came after record {last}"
     assert missing in ada.text("#trust .unclear")
@@ -177,23 +173,20 @@ def test_evidence_that_lacks_the_end_it_names_is_bad_by_itself(
 ) -> None:
     evidence = evidence_in(page)
     evidence["headers"].pop()
-    ada = reader()
-    ada.open(with_evidence(page, evidence))
+    ada = reader(with_evidence(page, evidence))
     assert ada.text("#verdict-word") == "The evidence is bad"
     assert "because the records themselves are not sound" in ada.text("#not-checked")
     assert ada.page.locator("#findings button").count() == 0
 
 
 def test_a_call_of_this_session_without_its_content_is_not_called_anything_else(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
-    kept, path = told
-    evidence = evidence_in(path)
-    exit = _record_with(path, b"ERR_NOT_FINALIZED")
+    evidence = evidence_in(page)
+    exit = _record_with(page, b"ERR_NOT_FINALIZED")
     for seq in (exit - 1, exit):
         evidence["payloads"].pop(str(seq))
-    ada = reader()
-    ada.open(with_evidence(path, evidence))
+    ada = reader(with_evidence(page, evidence))
     assert ada.verdict == "bad"
     assert f"A call in session {kept.session}; what it asked" in ada.text(f"#entry-{exit}")
 
@@ -202,8 +195,7 @@ def test_a_missing_record_is_named_once_and_not_led_to(page: Path, reader: NewRe
     evidence = evidence_in(page)
     del evidence["headers"][19]
     evidence["payloads"].pop("20")
-    ada = reader()
-    ada.open(with_evidence(page, evidence))
+    ada = reader(with_evidence(page, evidence))
     item = ada.page.locator("#findings li", has_text="missing-record")
     assert "Record 20 is missing. missing-record: a record is missing: 20" in item.inner_text()
     assert "20 to 20" not in ada.text("main")
@@ -211,36 +203,32 @@ def test_a_missing_record_is_named_once_and_not_led_to(page: Path, reader: NewRe
 
 
 def test_a_root_or_head_from_elsewhere_is_compared(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     """What the agent's client was answered, kept somewhere else."""
-    kept, path = told
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     assert "It fits: this is the root of the seal" in ada.compare(kept.root)
     assert ada.verdict == "good"
     assert "It fits: record" in ada.compare(f" {kept.head.upper()}\n")
     assert ada.verdict == "good"
     seq, _, head = kept.head.partition(":")
-    receipt = {"log": evidence_in(path)["log"], "seq": int(seq), "head": head}
+    receipt = {"log": evidence_in(page)["log"], "seq": int(seq), "head": head}
     assert "It fits: record" in ada.compare(json.dumps(receipt))
 
 
 def test_a_hash_of_this_evidence_raises_no_alarm_and_can_be_compared_as_a_head(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     """A receipt's head without its number, or a hash that was copied from the page."""
-    kept, path = told
     seq, _, head = kept.head.partition(":")
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     assert f"the hash of record {seq}. As a head it is {kept.head}" in ada.compare(head)
     ada.page.wait_for_selector("body[data-verdict=good]")
     assert not ada.page.is_visible("#alarm")
     ada.page.click("#outside-answer button")
     expect(ada.page.locator("#outside-answer")).to_contain_text("It fits: record")
     expect(ada.page.locator("#outside-value")).to_have_value(kept.head)
-    content = json.loads(_headers(path)[9])["payload"]
+    content = json.loads(_headers(page)[9])["payload"]
     assert "the content of record 10, which is neither a root nor a head" in ada.compare(content)
     assert not ada.page.is_visible("#alarm")
 
@@ -255,8 +243,7 @@ def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
     path = write_page(tmp_path / "report.html", task_bundle(lab, task))
     headers = [json.loads(header) for header in _headers(path)]
     after = next(b for a, b in pairwise(headers) if b["seq"] > a["seq"] + 1)
-    ada = reader()
-    ada.open(path)
+    ada = reader(path)
     said = f"the hash of record {after['seq'] - 1}, which is not in this evidence"
     assert said in ada.compare(after["prev"])
     assert ada.verdict != "bad"
@@ -264,14 +251,12 @@ def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
 
 
 def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     """The last thought stands before its exit and the three records of the sealing call."""
-    kept, path = told
     last = int(kept.head.split(":")[0])
     thought = last - 4
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     anew = "the whole log was written anew"
     assert anew in ada.text("#not-checked")
     ada.compare(kept.root)
@@ -288,7 +273,7 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     assert "It covers every record here." in ada.text("#trust")
     assert "written anew" not in ada.text("#not-checked")
     assert "The head that you brought covers the seal" in ada.text("#not-checked")
-    early = b64decode(evidence_in(path)["headers"][9])
+    early = b64decode(evidence_in(page)["headers"][9])
     ada.compare(f"10:{hashlib.sha256(bytes(1) + early).hexdigest()}")
     assert f"It covers records 1 to 10. It does not cover records 11 to {last}" in (
         ada.text("#trust")
@@ -301,18 +286,15 @@ def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_pat
     lab.start("S-1")
     head = lab.head()
     lab.think("S-1")
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     ada.compare(f"{head.seq}:{head.leaf.hex()}")
     assert f"whether what came after record {head.seq + 3} was cut off" in ada.text("#not-checked")
 
 
 def test_the_root_and_head_of_the_file_are_shown_and_copied(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
-    kept, path = told
-    ada = reader(permissions=["clipboard-read", "clipboard-write"])
-    ada.open(path)
+    ada = reader(page, permissions=["clipboard-read", "clipboard-write"])
     assert ada.page.locator("#values code").all_inner_texts() == [kept.root, kept.head]
     ada.page.get_by_role("button", name="copy the head").click()
     expect(ada.page.locator("#values .copy").nth(1)).to_have_text("copied")
@@ -325,12 +307,11 @@ NO_COPYING = "document.execCommand = () => false;"
 
 
 def test_without_a_clipboard_a_value_is_copied_as_a_selection_or_left_selected(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
-    kept, path = told
     ada = reader()
     ada.page.add_init_script(NO_CLIPBOARD)
-    ada.open(path)
+    ada.open(page)
     ada.page.click("#values .copy")
     expect(ada.page.locator("#values .copy").first).to_have_text("copied")
     ada.page.focus("#outside-value")
@@ -343,11 +324,9 @@ def test_without_a_clipboard_a_value_is_copied_as_a_selection_or_left_selected(
 
 
 def test_a_root_or_head_that_does_not_fit_is_said(
-    told: tuple[real.Told, Path], reader: NewReader
+    kept: real.Told, page: Path, reader: NewReader
 ) -> None:
-    kept, path = told
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     assert "Bad: this root does not fit." in ada.compare("0" * 64)
     assert ada.verdict == "bad"
     assert ada.text("#verdict-word") == "The value that you brought does not match"
@@ -368,8 +347,7 @@ def test_a_root_or_head_that_does_not_fit_is_said(
 
 
 def test_what_is_neither_a_root_nor_a_head_is_not_compared(page: Path, reader: NewReader) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     assert ada.compare("12:abc").startswith("This is neither")
     assert ada.page.get_attribute("#outside-value", "aria-invalid") == "true"
     ada.page.wait_for_selector("body[data-verdict=good]")
@@ -416,8 +394,7 @@ def test_a_bundle_that_can_be_read_in_two_ways_is_withdrawn(page: Path, reader: 
     text = page.read_text("utf-8").replace('{"format":', '{"format":"colibri-bundle/1","format":')
     forged = page.with_name("twice.html")
     forged.write_text(text, "utf-8")
-    ada = reader()
-    ada.open(forged)
+    ada = reader(forged)
     assert ada.verdict == "unclear"
     assert not ada.page.is_visible("#timeline")
 
@@ -450,11 +427,9 @@ def test_without_scripts_it_claims_nothing(page: Path, reader: NewReader) -> Non
 
 
 def test_the_evidence_can_be_saved_and_checked_by_another_verifier(
-    told: tuple[real.Told, Path], reader: NewReader, tmp_path: Path
+    kept: real.Told, page: Path, reader: NewReader, tmp_path: Path
 ) -> None:
-    kept, path = told
-    ada = reader()
-    ada.open(path)
+    ada = reader(page)
     advice = " ".join(ada.text("#checked .controls").split())
     assert "from the Colibri repository and not from the sender: src/colibri_verify.py" in advice
     assert "python3 colibri_verify.py FILE --root HEX --head NUMBER:HEX" in advice
@@ -480,8 +455,7 @@ def test_a_task_is_told_with_the_proofs_of_its_thoughts(reader: NewReader, tmp_p
     lab.think("S-1", "about it", task=task, agent="ada")
     lab.think("S-1", "not about it either")
     lab.seal("S-1")
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", task_bundle(lab, task)))
+    ada = reader(write_page(tmp_path / "report.html", task_bundle(lab, task)))
     assert ada.verdict == "good"
     assert ada.text("h1") == "mend the roof"
     assert "before the rain" in ada.text("#summary")
@@ -503,8 +477,7 @@ def test_a_forged_proof_leaves_no_tree_and_a_bad_verdict(reader: NewReader, tmp_
     for proof in evidence["proofs"]:
         proof["path"] = []
     evidence["proofs"][0]["size"] = 2**50
-    ada = reader()
-    ada.open(with_evidence(path, evidence))
+    ada = reader(with_evidence(path, evidence))
     assert ada.verdict == "bad"
     assert "has a proof that does not hold" in ada.text("#findings")
 
@@ -520,8 +493,7 @@ def test_what_is_erased_open_or_not_there_is_shown_as_that(
     with lab.calling("thought_record_list", session="S-1", ends=False) as call:
         open_at = call.next_seq - 1
     lab.erase(*sorted([thought.seq, *lab.seqs("session.open"), *lab.seqs("task.text")]))
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     assert ada.verdict == "good"
     assert "3 contents were deleted" in ada.text("#lines")
     assert f"record {open_at}" in ada.text("#lines")
@@ -538,8 +510,7 @@ def test_what_is_erased_open_or_not_there_is_shown_as_that(
 
 
 def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     types = (
         "[...new Set([...document.querySelectorAll('.entry')].map((e) => e.dataset.type))].sort()"
     )
@@ -571,8 +542,7 @@ def test_behind_each_entry_are_its_records_with_their_hashes(page: Path, reader:
     """docs/formats.md §2, §4: leaf, link, commitment, and a thought's place in the tree."""
     evidence = evidence_in(page)
     headers = {json.loads(raw)["seq"]: raw for raw in map(b64decode, evidence["headers"])}
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     entry = ada.page.locator(".entry[data-type=thought]").nth(1)
     entry.locator("summary").click()
     expect(entry.locator(".record")).to_have_count(3)
@@ -602,8 +572,7 @@ def test_times_are_told_to_the_millisecond_and_records_by_number(
 ) -> None:
     """Many entries fall into one second: their order is that of the numbers."""
     headers = {one["seq"]: one for one in map(json.loads, _headers(page))}
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     shown = ada.page.locator(".when").all_text_contents()
     seqs = [int(text.split("record ")[1]) for text in shown]
     assert seqs == sorted(seqs)
@@ -618,8 +587,7 @@ def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: New
     """Counted from the payloads: three tasks were created, the rest changed their status."""
     bodies = [json.loads(b64decode(x["body"])) for x in evidence_in(page)["payloads"].values()]
     moves = [body for body in bodies if "status" in body.get("set", {}) and body["version"] > 1]
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     assert f"7 thoughts, 3 new tasks, {len(moves)} moves of tasks and" in ada.text("#summary")
     labels = ada.page.locator("#filters fieldset label").all_inner_texts()
     assert [" ".join(label.split()) for label in labels][1:3] == [
@@ -629,8 +597,7 @@ def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: New
 
 
 def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewReader) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     links = ada.page.locator("nav a").all()
     assert len(links) == ada.page.locator("main section").count()
     for link in links:
@@ -639,8 +606,7 @@ def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewRea
 
 
 def test_the_summary_tells_what_was_decided_and_leads_to_it(page: Path, reader: NewReader) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     decided = ada.page.locator("#summary .line:has(dt:text-is('Decisions on the way'))")
     assert decided.locator(".quote").count() == 2
     assert "The rounding per line in invoice.total() is the cause." in decided.inner_text()
@@ -661,8 +627,7 @@ def test_a_decision_of_an_attempt_that_went_back_is_told_as_that(
     given_up = lab.think("S-1", "use straw", type="decision", task=task).seq
     lab.move(task, *TO_VERIFY, "GATHER")
     learned = lab.think("S-1", "straw leaks: tiles", type="reflection", task=task).seq
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     source = f"R-{given_up} {task}, attempt 1, after which it was tried again"
     assert f"use straw {source}" in ada.text("#summary")
     assert f"straw leaks: tiles R-{learned} {task}, attempt 2" in ada.text("#summary")
@@ -677,8 +642,7 @@ def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_p
     lab.start("S-1", task=third)
     lab.think("S-1", task=first)
     lab.move(first, *TO_VERIFY, "DONE")
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     facts = ada.page.locator(".task-facts .soft").all_inner_texts()
     assert facts == [
         "1 thought",
@@ -695,8 +659,7 @@ def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) ->
     lab = in_memory()
     lab.start("S-1", intent="nothing came of it")
     task = lab.create("alone").task_id
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     assert "DoneNothing but a session that was opened." in ada.text("#summary")
     assert ada.text("#task-count") == "No task belongs to this evidence."
     assert not ada.page.is_visible("#task-rules")
@@ -761,8 +724,7 @@ def test_a_change_between_texts_read_from_the_right_points_to_the_new_one(
     task = lab.create("\u05d0\u05d1\u05d2").task_id
     lab.start("S-1", intent="\u05d0\u05d1\u05d2 " * 9, task=task)
     lab.update(task, title="\u05d3\u05d4\u05d5")
-    ada = reader()
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     old, new = (ada.page.locator(f".change .{side}").bounding_box() for side in ("from", "to"))
     assert old is not None
     assert new is not None
@@ -776,8 +738,7 @@ def test_an_injected_script_does_not_run(page: Path, reader: NewReader) -> None:
     evil += "<style>h1 { display: none }</style><img src='data:,' onerror='window.ran = 3'>"
     forged = page.with_name("injected.html")
     forged.write_text(text.replace("<main>", f"<main>{evil}"), "utf-8")
-    ada = reader()
-    ada.open(forged)
+    ada = reader(forged)
     ada.page.click("#evil")
     assert ada.page.evaluate("window.ran") is None
     assert ada.page.is_visible("h1")
@@ -791,8 +752,7 @@ def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
     text = page.read_text("utf-8")
     forged = page.with_name("changed.html")
     forged.write_text(text.replace('bad: "The evidence is bad"', 'bad: "Good"'), "utf-8")
-    ada = reader()
-    ada.open(forged, checked=False)
+    ada = reader(forged, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
     assert "If this text stays, the page’s program did not run" in ada.text("#trust")
     assert not ada.page.is_visible("#unsealed")  # nor does it say what it did not look for
@@ -805,8 +765,7 @@ def test_a_file_that_was_cut_on_its_way_says_so(page: Path, reader: NewReader, m
     text = page.read_text("utf-8")
     torn = page.with_name("torn.html")
     torn.write_text(text[: text.index(mark) + 5_000], "utf-8")
-    ada = reader()
-    ada.open(torn, checked=False)
+    ada = reader(torn, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
     assert "the file is damaged, was cut off or changed" in ada.text("#trust")
 
@@ -899,8 +858,7 @@ def test_everything_can_be_done_with_the_keyboard(page: Path, reader: NewReader)
 def test_a_chosen_thought_is_marked_in_the_tree_and_leads_to_the_timeline(
     page: Path, reader: NewReader
 ) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     ada.page.fill("#search", "no such word")
     ada.page.click("#tree button[data-first='4']")
     assert "How the seal covers thought 5" in ada.text("#proof")
@@ -916,8 +874,7 @@ def test_a_chosen_thought_is_marked_in_the_tree_and_leads_to_the_timeline(
 def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
     page: Path, reader: NewReader
 ) -> None:
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     ada.page.emulate_media(media="print", color_scheme="dark")
     ada.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     for control in ("#filters", "#outside-value", "#save", "#theme", "nav", "#entries button"):
@@ -942,8 +899,10 @@ def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
     lab.start("S-1", task=tasks[-1])
     for number in range(110):
         lab.think("S-1", f"{number} " * 1_000)
-    ada = reader(viewport={"width": 690, "height": 1000})
-    ada.open(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada = reader(
+        write_page(tmp_path / "report.html", session_bundle(lab)),
+        viewport={"width": 690, "height": 1000},
+    )
     ada.page.click(".entry[data-type=thought] summary")
     ada.page.wait_for_selector(".record")
     ada.page.emulate_media(media="print")
@@ -965,8 +924,7 @@ def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
 def test_on_a_phone_nothing_is_wider_than_the_screen(
     page: Path, reader: NewReader, width: int
 ) -> None:
-    ada = reader(viewport={"width": width, "height": 740})
-    ada.open(page)
+    ada = reader(page, viewport={"width": width, "height": 740})
     ada.page.click(".entry summary")
     ada.page.wait_for_selector(".record")
     ada.page.click("#tree li:nth-child(3) button")
@@ -979,8 +937,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
 
 
 def test_the_tasks_are_drawn_anew_when_the_screen_is_turned(page: Path, reader: NewReader) -> None:
-    ada = reader(viewport={"width": 390, "height": 740})
-    ada.open(page)
+    ada = reader(page, viewport={"width": 390, "height": 740})
     picture = ada.page.get_by_role(
         "img", name="T-0002 comes after T-0001; T-0003 comes after T-0002"
     )
@@ -991,8 +948,7 @@ def test_the_tasks_are_drawn_anew_when_the_screen_is_turned(page: Path, reader: 
 
 def test_nothing_on_the_page_moves(page: Path, reader: NewReader) -> None:
     """For those who asked for reduced motion, and for all others."""
-    ada = reader()
-    ada.open(page)
+    ada = reader(page)
     moving = """[...document.querySelectorAll("*")].map((node) => getComputedStyle(node)).filter(
       ({ animationName, transitionDuration, scrollBehavior }) =>
         animationName !== "none" || transitionDuration !== "0s" || scrollBehavior !== "auto",
@@ -1053,8 +1009,7 @@ def _use(ada: Reader, path: Path) -> tuple[float, float]:
 
 
 def test_a_tree_of_thousands_unfolds_where_one_looks(large: Path, reader: NewReader) -> None:
-    ada = reader()
-    ada.open(large)
+    ada = reader(large)
     ada.page.wait_for_selector("#tree li")
     assert ada.page.locator("#tree li").count() <= 16
     ada.page.click("#tree li:nth-child(5) button")
