@@ -161,8 +161,7 @@ MISTAKES = {
 def test_a_mistake_is_named_with_what_may_have_been_meant(
     capsys: pytest.CaptureFixture[str], arguments: list[str], error: str, meant: str
 ) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(arguments)
+    assert cli.main(arguments) == 2
     question = f"did you mean {meant}? " if meant else ""
     assert capsys.readouterr().err == (
         f"colibri: error: {error}\n"
@@ -175,7 +174,7 @@ def test_an_option_before_the_command_is_told_apart_from_a_command(
 ) -> None:
     assert cli.main(["--project", "x", "status"]) == 2
     assert capsys.readouterr().err == (
-        "colibri: error: --project is no command\ncolibri: hint: the command comes first, its"
+        "colibri: error: --project is not a command\ncolibri: hint: the command comes first, its"
         " options after it; colibri --help lists the commands\n"
     )
 

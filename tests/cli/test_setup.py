@@ -138,7 +138,7 @@ def test_a_file_that_is_broken_is_left_alone_and_its_place_is_named(
     code, out, err = inside("setup", where.client, "--write")
     assert (code, out) == (1, "")
     assert err.startswith(f"colibri: error: {path}, {what}")
-    assert err.endswith(": mend it, then try again\n")
+    assert err.endswith(": fix it, then try again\n")
     assert content(path) == text
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
@@ -208,7 +208,7 @@ def test_a_remote_server_of_that_name_is_not_turned_into_ours(home: Home, inside
     before = path.read_bytes()
     code, out, err = inside("setup", "gemini", "--write")
     assert (code, out) == (1, "")
-    assert "there is a server colibri that has a URL: choose another name with --name" in err
+    assert "there is a server colibri that has a URL\ncolibri: hint: choose another name" in err
     assert path.read_bytes() == before
     inside("setup", "gemini", "--write", "--name", "colibri-2")
     assert plain(path.read_text())["mcpServers"].keys() == {"colibri", "colibri-2"}
@@ -251,7 +251,7 @@ def test_no_traceback_comes_through_the_front_door(home: Home) -> None:
     assert home.run("setup", "claude-code", "--write") == (
         1,
         "",
-        f"colibri: error: {error}: mend it, then try again\n",
+        f"colibri: error: {error}: fix it, then try again\n",
     )
     path.unlink()
     path.mkdir()

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from colibri.cli import terminal
+from colibri.cli import complaint, terminal
+from colibri.cli.complaint import Complaint
 from tests.support.terminal import run_in_terminal
 
 
@@ -96,8 +97,8 @@ def test_a_pipe_gets_lines_whole(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_words_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.complain("no \x1b", "try \u202e")
-    terminal.complain("no hint")
+    assert complaint.show(Complaint("no \x1b", "try \u202e", 7), "") == 7
+    assert complaint.show(Complaint("no hint"), "") == 1
     terminal.note("by the way\n")
     assert capsys.readouterr() == (
         "",

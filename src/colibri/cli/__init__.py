@@ -1,7 +1,4 @@
-"""The commands for people, one module each: HELP, DESCRIPTION, EPILOG, configure(), run().
-
-Words about what went wrong go to stderr, as `colibri: error: …` and perhaps `colibri: hint: …`.
-"""
+"""The commands for people: which there are, and how one of them is run and ends."""
 
 import io
 import os
@@ -9,7 +6,7 @@ import sys
 import textwrap
 
 from colibri import VERSION
-from colibri.cli import files, lookup, terminal
+from colibri.cli import complaint
 from colibri.cli.commands import (
     backup,
     demo,
@@ -27,8 +24,8 @@ from colibri.cli.commands import (
     trail,
     verify,
 )
+from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
-from colibri.core.errors import ConfigError, Refused, ResourceError
 
 COMMANDS = {
     "serve": serve,
@@ -74,7 +71,7 @@ def main(arguments: list[str]) -> int:
     _print_anywhere()
     try:
         return _main(*(arguments or ["--help"]))
-    except BrokenPipeError:  # who read has seen enough: `colibri log | head -1`
+    except BrokenPipeError:  # whoever read it has seen enough: `colibri log | head -1`
         return CLOSED_PIPE
     finally:
         _give_up_output()
@@ -86,10 +83,8 @@ def _main(name: str, *rest: str) -> int:
         sys.stdout.flush()  # here, where what goes wrong can be explained
     except BrokenPipeError:
         raise
-    except (ConfigError, ResourceError, Refused, OSError) as problem:
-        return _explain(problem)
-    except KeyboardInterrupt as stop:
-        return _say(" ".join(["interrupted", *map(str, stop.args)]), "", 130)
+    except complaint.EXPECTED as problem:
+        return complaint.show(problem, f"colibri {name}")
     return code
 
 
@@ -101,12 +96,10 @@ def _run(name: str, rest: list[str]) -> int:
         return 0
     if name.startswith("-"):
         hint = "the command comes first, its options after it; colibri --help lists the commands"
-        return _say(f"{name} is no command", hint, 2)
+        raise Misuse(f"{name} is not a command", hint)
     if name not in COMMANDS:
-        near = lookup.question(
-            ["--version"] if name == "version" else lookup.nearest(name, list(COMMANDS))
-        )
-        return _say(f"there is no command {name}", near or "colibri --help lists them", 2)
+        near = ["--version"] if name == "version" else nearest(name, list(COMMANDS))
+        raise Misuse(f"there is no command {name}", question(near) or "colibri --help lists them")
     code: int = COMMANDS[name].run(parser_of(name).parse_args(rest))
     return code
 
@@ -165,19 +158,3 @@ def _give_up_output() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-
-
-def _explain(problem: ConfigError | ResourceError | Refused | OSError) -> int:
-    """Say what went wrong and what to do; its exit code."""
-    if isinstance(problem, ConfigError):
-        return _say("; ".join(problem.problems), "", os.EX_CANTCREAT)
-    if isinstance(problem, ResourceError):
-        return _say(problem.message, problem.hint, os.EX_TEMPFAIL)
-    if isinstance(problem, Refused):
-        return _say(problem.message, str(problem.fields.get("hint", "")), 1)
-    return _say(files.reason(problem), "", os.EX_TEMPFAIL)
-
-
-def _say(error: str, hint: str, code: int) -> int:
-    terminal.complain(error, hint)
-    return code

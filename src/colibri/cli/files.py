@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from colibri.cli.complaint import Complaint, why
 from colibri.cli.settings.jsonc import Broken
-from colibri.core.errors import Refused, ResourceError
+from colibri.core.errors import ResourceError
 
 PRIVATE = 0o600
 SETTINGS = 0o644  # of a new settings file; the umask may take some of it away
@@ -28,7 +29,7 @@ MAX_TEXT = 16 << 20  # bytes of a settings file
 
 
 def refuse_links(path: str, project: str) -> None:
-    """Refused if a link lies on the way, from the project or the working directory to the file."""
+    """A Complaint if a link lies between the project, or the working directory, and the file."""
     path = os.path.abspath(path)
     roots = {project, os.path.realpath(project), os.getcwd(), os.path.dirname(path)}
     at = path
@@ -37,18 +38,17 @@ def refuse_links(path: str, project: str) -> None:
             f"{above}{os.sep}".startswith(f"{root}{os.sep}") for root in roots
         ):
             message = f"{at} is a link to {os.path.realpath(at)}"
-            raise Refused("ERR_LINK", message, hint="name that place itself, or delete the link")
+            raise Complaint(message, "name that place itself, or delete the link")
         at = above
 
 
 def refuse_existing(path: str, *, force: bool) -> None:
-    """Refused, unless it may be replaced; what is no regular file never is."""
+    """A Complaint, unless it may be replaced; what is no regular file never is."""
     if os.path.exists(path) and not os.path.isfile(path):
         what = "a directory" if os.path.isdir(path) else "not a regular file"
-        raise Refused("ERR_EXISTS", f"{path} is {what}", hint="name a file")
+        raise Complaint(f"{path} is {what}", "name a file")
     if os.path.exists(path) and not force:
-        hint = "name another file, or add --force"
-        raise Refused("ERR_EXISTS", f"{path} already exists", hint=hint)
+        raise Complaint(f"{path} already exists", "name another file, or add --force")
 
 
 # Ours.
@@ -91,16 +91,6 @@ def _unfinished(path: str, mode: int) -> Iterator[BinaryIO]:
     except BaseException:
         os.unlink(name)
         raise
-
-
-def reason(problem: OSError) -> str:
-    """What the system says is wrong, in words: which file, and why."""
-    return f"cannot use {problem.filename}: {why(problem)}" if problem.filename else why(problem)
-
-
-def why(problem: OSError) -> str:
-    """The same without the file."""
-    return problem.strerror or str(problem)
 
 
 # Those of other programs.

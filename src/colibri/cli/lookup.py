@@ -1,9 +1,9 @@
 """Sessions and tasks by the ids that people type; what is not there is refused with near ones."""
 
-import difflib
 import re
 from collections.abc import Sequence
 
+from colibri.cli.complaint import Complaint, nearest, question
 from colibri.core.errors import Refused
 from colibri.store import sessions, tasks, timeline
 from colibri.store.connection import Connection
@@ -18,7 +18,7 @@ LIST_THOUGHTS = "colibri log --kind thought lists thoughts; R- and the number is
 
 
 def session(db: Connection, id: str) -> Session:
-    """A session; Refused, with what may have been meant."""
+    """A session; Complaint, with what may have been meant."""
     found = sessions.find(db, id)
     if found is None:
         raise _unknown(f"there is no session {id}", _near_sessions(db, id), LIST_SESSIONS)
@@ -26,7 +26,7 @@ def session(db: Connection, id: str) -> Session:
 
 
 def task(db: Connection, id: str) -> Task:
-    """A task; Refused, with what may have been meant."""
+    """A task; Complaint, with what may have been meant."""
     try:
         return tasks.get(db, id)
     except Refused:
@@ -34,7 +34,7 @@ def task(db: Connection, id: str) -> Task:
 
 
 def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
-    """A session or else a task; Refused, with what may have been meant."""
+    """A session or else a task; Complaint, with what may have been meant."""
     if (found := sessions.find(db, id)) is not None:
         return found, None
     try:
@@ -46,7 +46,7 @@ def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
 
 
 def thought(db: Connection, id: str) -> Record:
-    """The record of a thought; Refused, with what it is instead."""
+    """The record of a thought; Complaint, with what it is instead."""
     seq = int(id.removeprefix("R-"))
     record = timeline.get(db, seq)
     if record is None:
@@ -56,19 +56,8 @@ def thought(db: Connection, id: str) -> Record:
     return record
 
 
-def nearest(word: str, known: Sequence[str]) -> list[str]:
-    """What may have been meant."""
-    return difflib.get_close_matches(word, known, cutoff=0.6)
-
-
-def question(near: Sequence[str]) -> str:
-    """Was it one of these?"""
-    return f"did you mean {' or '.join(near)}?" if near else ""
-
-
-def _unknown(message: str, near: Sequence[str], otherwise: str) -> Refused:
-    hint = " ".join(filter(None, (question(near), otherwise)))
-    return Refused("ERR_NOT_FOUND", message, hint=hint)
+def _unknown(message: str, near: Sequence[str], otherwise: str) -> Complaint:
+    return Complaint(message, " ".join(filter(None, (question(near), otherwise))))
 
 
 def _near_sessions(db: Connection, id: str) -> list[str]:

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from colibri.cli import program
+from colibri.cli import complaint, program
+from colibri.cli.complaint import Misuse
 from colibri.core.visible import visible as safe
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _count(text: str) -> int:
 def alone_option(parser: argparse.ArgumentParser, name: str) -> None:
     """That an argument leaves no use for the options up to here; refuse_beside() sees to it."""
     narrowing = [one for one in parser._actions if one.option_strings]
-    parser.set_defaults(alone=(name, narrowing), misused=parser.error)
+    parser.set_defaults(alone=(name, narrowing))
 
 
 def refuse_beside(options: argparse.Namespace) -> None:
@@ -83,7 +84,7 @@ def refuse_beside(options: argparse.Namespace) -> None:
     name, narrowing = options.alone
     for one in narrowing:
         if getattr(options, one.dest, one.default) != one.default:
-            options.misused(f"{one.option_strings[-1]} and {name} do not go together")
+            raise Misuse(f"{one.option_strings[-1]} and {name} do not go together")
 
 
 def is_terminal() -> bool:
@@ -106,16 +107,9 @@ def emit(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=True), flush=True)
 
 
-def complain(error: str, hint: str = "") -> None:
-    """What went wrong and what to do, on stderr."""
-    print(f"colibri: error: {safe(error)}", file=sys.stderr)
-    if hint:
-        note(f"hint: {hint}")
-
-
 def note(text: str) -> None:
     """Words about the answer, on stderr."""
-    print(f"colibri: {safe(program.typed(text))}", file=sys.stderr)
+    complaint.say(program.typed(text))
 
 
 def count(number: int, noun: str) -> str:

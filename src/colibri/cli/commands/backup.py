@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colibri.cli import files, program, project, terminal
+from colibri.cli.complaint import Complaint
 from colibri.cli.show.progress import Bar
 from colibri.config import load
-from colibri.core.errors import Refused, ResourceError
+from colibri.core.errors import ResourceError
 from colibri.core.ledger import Head
 from colibri.store import ledger
 from colibri.store.sqlite import backup
@@ -58,11 +59,8 @@ def run(options: argparse.Namespace) -> int:
         log, head = _copy(options, unfinished)
         problems = check(unfinished, head)
         if problems:
-            terminal.complain(
-                f"the log is not sound, so no copy was kept: {summary(problems)}",
-                "colibri verify says more",
-            )
-            return 1
+            message = f"the log is not sound, so no copy was kept: {summary(problems)}"
+            raise Complaint(message, "colibri verify says more")
         replaced = os.path.exists(target)
         backup.publish(unfinished, target)
     finally:
@@ -82,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """The file to write; Refused if that would do harm."""
+    """The file to write; a Complaint if that would do harm."""
     config = load(options.project)
     target: str = options.target
     files.refuse_links(target, config.project)
@@ -93,11 +91,10 @@ def _target(options: argparse.Namespace) -> str:
     if not os.path.isdir(directory):
         raise ResourceError(f"there is no directory {directory}", "create it, or name another")
     if is_same(target, config.db_path):
-        message = f"{target} is the database itself"
-        raise Refused("ERR_EXISTS", message, hint="name another file")
+        raise Complaint(f"{target} is the database itself", "name another file")
     if left := backup.beside(target):
         hint = "SQLite would take it for the copy's own: name another file"
-        raise Refused("ERR_EXISTS", f"beside {target} there is {left[0]}", hint=hint)
+        raise Complaint(f"beside {target} there is {left[0]}", hint)
     files.refuse_existing(target, force=options.force)
     return target
 

@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from colibri.cli import files, program, terminal
+from colibri.cli.complaint import Complaint
 from colibri.cli.demo.client import Client
 from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step
 from colibri.config import bare_environment
-from colibri.core.errors import Refused, ResourceError
+from colibri.core.errors import ResourceError
 
 HELP = "see it at work: a session, its evidence, a forgery that is caught"
 
@@ -81,10 +82,9 @@ def _directory(named: str | None) -> Iterator[str]:
     if named is not None:
         files.refuse_links(named, os.curdir)
     if named is not None and os.path.exists(named) and not os.path.isdir(named):
-        raise Refused("ERR_EXISTS", f"{named} is not a directory", hint="name a new one")
+        raise Complaint(f"{named} is not a directory", "name a new one")
     if named is not None and os.path.exists(named) and os.listdir(named):
-        hint = "name an empty directory, or a new one"
-        raise Refused("ERR_EXISTS", f"{named} is not empty", hint=hint)
+        raise Complaint(f"{named} is not empty", "name an empty directory, or a new one")
     made = named is None or not os.path.exists(named)
     if named is None:
         directory = tempfile.mkdtemp(prefix="colibri-demo-")

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from colibri.cli import project, terminal
+from colibri.cli.complaint import Complaint, Misuse
 from colibri.config import Config, load
 from colibri.core import redaction
-from colibri.core.errors import ConfigError, Damaged, Refused, ResourceError
+from colibri.core.errors import ConfigError, Damaged, ResourceError
 from colibri.core.ledger import Entry
 from colibri.core.modes import Mode
 from colibri.server.ids import Ids
@@ -73,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     terminal.json_option(parser, "say what was erased as JSON")
     project.option(parser)
-    parser.set_defaults(misused=parser.error)
 
 
 def _seq(text: str) -> int:
@@ -95,9 +95,9 @@ def _reason(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Erase; the exit code."""
     if options.finish == bool(options.seqs):
-        options.misused("name at least one record, or --finish alone")
+        raise Misuse("name at least one record, or --finish alone")
     if options.seqs and options.reason is None:
-        options.misused("the reason is missing: --reason TEXT")
+        raise Misuse("the reason is missing: --reason TEXT")
     config = load(options.project)
     if config.mode in (Mode.READONLY, Mode.MINIMAL):
         raise ConfigError([f"COLIBRI_MODE is {config.mode}, which changes nothing: unset it"])
@@ -131,10 +131,10 @@ def _run(options: argparse.Namespace, config: Config) -> int:
 
 def _confirm(options: argparse.Namespace) -> None:
     if options.json or not sys.stdin.isatty():
-        raise Refused("ERR_NOT_CONFIRMED", "nothing was erased: it cannot be undone, so add --yes")
+        raise Complaint("nothing was erased: it cannot be undone, so add --yes")
     print("erase these payloads for good? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("ERR_NOT_CONFIRMED", "nothing was erased")
+        raise Complaint("nothing was erased")
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _erase(
     with Transaction(opened.db, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:
             message = "nothing was erased: a record was added that repeats a text; look again"
-            raise Refused("ERR_CHANGED", message)
+            raise Complaint(message)
         payload = erasure.erase(opened.db, shown, reason=options.reason)
         chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
         call = ids.uuid("erasure", chain.mark().seq + 1)

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from colibri.cli import files, lookup, program, project, terminal
+from colibri.cli.complaint import Complaint
 from colibri.cli.show import written
-from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
@@ -96,18 +96,18 @@ def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
 
 
 def _thoughts(reader: Connection, ids: list[str]) -> Contents:
-    """Refused with what an id is, if it is no thought of one sealed session."""
+    """A Complaint with what an id is, if it is no thought of one sealed session."""
     found = [lookup.thought(reader, id) for id in ids]
     named = {str(one.session): f"R-{one.seq} is of {one.session}" for one in found}
     if len(named) > 1:
         hint = "a proof leads to one seal: export the thoughts of one session at a time"
         message = f"these thoughts are of several sessions: {', '.join(named.values())}"
-        raise Refused("ERR_NOT_FOUND", message, hint=hint)
+        raise Complaint(message, hint)
     (session,) = named
     if lookup.session(reader, session).root is None:
         message = f"the session {session} is open: its thoughts have no proofs before it is sealed"
         hint = f"colibri export --session {session} has them all, without proofs"
-        raise Refused("ERR_NOT_FINALIZED", message, hint=hint)
+        raise Complaint(message, hint)
     return bundle.of_thoughts(reader, ids)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from colibri.cli import follow, lookup, project, terminal
+from colibri.cli.complaint import Complaint
 from colibri.cli.show import times, words
-from colibri.core.errors import Refused
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break
 from colibri.store import ledger, timeline
@@ -75,9 +75,8 @@ def _seq(text: str) -> int:
     found = re.fullmatch(r"(?:#|R-)?([0-9]{1,15})", text)
     if not found:
         hint = "colibri log shows them; colibri trail ID tells of a session or a task"
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not the number of a record, such as 17 or R-17\n{hint}"
-        )
+        message = f"{text!r} is not the number of a record, such as 17 or R-17"
+        raise argparse.ArgumentTypeError(message, hint)
     return int(found[1])
 
 
@@ -209,7 +208,7 @@ def _find(db: Connection, seq: int) -> Found:
     record, last = timeline.get(db, seq), follow.newest(db)
     if record is None:
         hint = f"they go from 1 to {last}" if last else "the log is empty as yet"
-        raise Refused("ERR_NOT_FOUND", f"there is no record {seq}", hint=hint)
+        raise Complaint(f"there is no record {seq}", hint)
     return Found(record, *timeline.call_of(db, record), ledger.check_range(db, seq, seq), last)
 
 

@@ -3,6 +3,7 @@
 import argparse
 
 from colibri.cli import files, lookup, project, terminal
+from colibri.cli.complaint import Misuse
 from colibri.cli.show import report_page, written
 from colibri.store import bundle
 from colibri.store.bundle import Contents
@@ -44,14 +45,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="show it in your browser")
     terminal.json_option(parser, "say what was written as JSON")
     project.option(parser)
-    parser.set_defaults(complain=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page; the exit code."""
     path: str = options.output
     if path == "-" and options.open:
-        options.complain("--open needs a file, and -o - is none")
+        raise Misuse("--open needs a file, and -o - is none")
     with project.reading(options) as (config, reader):
         if path != "-":
             files.refuse_links(path, config.project)

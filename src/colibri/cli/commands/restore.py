@@ -11,9 +11,10 @@ from typing import Any
 
 from colibri.cli import program, project, terminal
 from colibri.cli.commands.backup import check, is_same, summary
+from colibri.cli.complaint import Complaint
 from colibri.cli.show.progress import Bar
 from colibri.config import load
-from colibri.core.errors import Damaged, Refused, ResourceError
+from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.visible import visible
 from colibri.store import ledger
@@ -76,26 +77,20 @@ def run(options: argparse.Namespace) -> int:
     the database, 4 check that, 5 compare, 6 ask, 7 put it in place, 8 tell."""
     path = os.path.realpath(load(options.project).db_path)
     if is_same(options.file, path):
-        message = f"{options.file} is the database itself"
-        raise Refused("ERR_EXISTS", message, hint="name a copy of it")
+        raise Complaint(f"{options.file} is the database itself", "name a copy of it")
     new = f"{path}.restore-{os.getpid()}"
     with closing(backup.open_copy(options.file)) as source, opening.alone(path):  # 1, 2
         try:
             head = _copy(source, new)  # 3
             if problems := check(new, head):  # 4
-                terminal.complain(
-                    f"{options.file} is not sound: {summary(problems)}",
-                    "nothing was changed; colibri verify FILE says more",
-                )
-                return 1
+                message = f"{options.file} is not sound: {summary(problems)}"
+                raise Complaint(message, "nothing was changed; colibri verify FILE says more")
             found = _compare(path, new)  # 5
             if found["relation"] == "identical" and not options.force and not check(path, head):
                 _tell_same(path, found, options)
                 return 0
-            if found["lost"] != 0 and not _agreed(found, options):  # 6
-                if options.json:
-                    terminal.emit({"restored": False, **found})
-                return 1
+            if found["lost"] != 0 and not options.force:
+                _ask(found, options)  # 6
             kept = backup.put(new, path, _aside(path))  # 7
         finally:
             backup.discard(new)
@@ -129,21 +124,18 @@ def _compare(path: str, new: str) -> dict[str, Any]:
             return found | {"relation": "unknown", "lost": None, "reason": str(problem)}
 
 
-def _agreed(found: dict[str, Any], options: argparse.Namespace) -> bool:
-    """Whether what is lost may be lost."""
-    if options.force:
-        return True
-    relation = _relation(found)
+def _ask(found: dict[str, Any], options: argparse.Namespace) -> None:
+    """Whether what is lost may be lost; a Complaint if not."""
+    relation, loss = _relation(found), _loss(found)
+    if options.json:
+        terminal.emit({"restored": False, **found})
     if options.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        terminal.complain(relation, f"{_loss(found)}; --force restores all the same")
-        return False
-    for line in (relation, _loss(found)):
+        raise Complaint(relation, f"{loss}; --force restores all the same")
+    for line in (relation, loss):
         print(visible(line), file=sys.stderr)
     print("restore all the same? type yes: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() == "yes":
-        return True
-    print("nothing was changed", file=sys.stderr)
-    return False
+    if sys.stdin.readline().strip().lower() != "yes":
+        raise Complaint("nothing was changed")
 
 
 def _relation(found: dict[str, Any]) -> str:

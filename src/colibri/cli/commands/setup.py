@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from colibri.cli import files, git, project, terminal
+from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.files import Text
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
 from colibri.cli.settings.jsonc import Broken
 from colibri.config import Config, load
-from colibri.core.errors import Refused
 
 HELP = "add Colibri to an MCP client"
 
@@ -68,7 +68,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default=NAME, type=_name, help=f"of the server ({NAME})")
     terminal.json_option(parser)
     project.option(parser)
-    parser.set_defaults(misused=parser.error)
 
 
 def _name(text: str) -> str:
@@ -95,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     """Show or make the change; the exit code."""
     change = _plan(options)
     if not change.file and (options.write or options.user):
-        options.misused("generic has no file of its own: name one with --file")
+        raise Misuse("generic has no file of its own: name one with --file")
     written = options.write and change.action != "none"
     backup = files.replace(change.old, change.new, _stamp()) if written else None
     if options.json:
@@ -127,11 +126,11 @@ def _plan(options: argparse.Namespace) -> Change:
         old = files.read(file)
         new = _changed(client.language, old.text, path, entry)
     except Broken as problem:
-        raise Refused("ERR_BROKEN_FILE", f"{file}, {problem}: mend it, then try again") from problem
+        raise Complaint(f"{file}, {problem}: fix it, then try again") from problem
     if new is None:
         message = f"{file} has its servers in an unusual form: add it by hand"
         hint = f"colibri setup {options.client} --print prints what to add"
-        raise Refused("ERR_UNUSUAL_FILE", message, hint=hint)
+        raise Complaint(message, hint)
     action: Action = "none" if new == old.text else "change" if old.found else "create"
     return Change(options.client, scope, file, action, entry, snippet, old, new)
 
@@ -170,10 +169,7 @@ def _object(value: Any) -> dict[str, Any]:
 def _refuse_remote(present: dict[str, Any], name: str) -> None:
     """With a command beside its URL it would be neither one nor the other."""
     if any(key.lower().endswith("url") for key in present):
-        raise Refused(
-            "ERR_NAME_TAKEN",
-            f"there is a server {name} that has a URL: choose another name with --name",
-        )
+        raise Complaint(f"there is a server {name} that has a URL", "choose another name: --name")
 
 
 def _report(change: Change, written: bool, backup: str | None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 
 from colibri.cli import follow, lookup, program, project, terminal
+from colibri.cli.complaint import Complaint
 from colibri.cli.show import steps, times, words
-from colibri.core.errors import Refused
 from colibri.core.ledger import TYPES
 from colibri.store import sessions, timeline
 from colibri.store.connection import Connection
@@ -119,7 +119,7 @@ def _whose(
     found = found or timeline.newest_sessions(db, 1)
     if not found:
         hint = "an agent opens one when it begins to work; colibri trail --all shows every call"
-        raise Refused("ERR_SESSION_NOT_FOUND", "there is no session yet", hint=hint)
+        raise Complaint("there is no session yet", hint)
     return found[0], None
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from colibri.cli import files, lookup, project, terminal
+from colibri.cli import lookup, project, terminal
+from colibri.cli.complaint import Complaint, Misuse, why
 from colibri.cli.show import verdict
 from colibri.cli.show.progress import Bar
 from colibri.config import load
@@ -73,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head", metavar="SEQ:HEX", type=_head, help="a head, kept elsewhere")
     terminal.json_option(parser, "the verdict as JSON")
     project.option(parser)
-    parser.set_defaults(usage_error=parser.error)
 
 
 def _root(text: str) -> bytes:
@@ -92,26 +92,17 @@ def _head(text: str) -> Head:
 def run(options: argparse.Namespace) -> int:
     """Judge; the exit code."""
     if options.head and (options.session or options.task):
-        options.usage_error("--head takes the whole log: leave out --session and --task")
+        raise Misuse("--head takes the whole log: leave out --session and --task")
     if options.root and options.task:
-        options.usage_error("--root takes the whole log or a session: leave out --task")
+        raise Misuse("--root takes the whole log or a session: leave out --task")
     if options.file is None:
-        return _tell(_judge_log(load(options.project).db_path, options), options)
+        return _judge_log(load(options.project).db_path, options)
     try:
         if backup.is_database(options.file):
-            return _tell(_judge_log(options.file, options), options)
+            return _judge_log(options.file, options)
         return _judge_bundle(options)
     except ResourceError as problem:  # there is nothing to judge in it
-        terminal.complain(problem.message, problem.hint)
-    return EXIT["cannot tell"]
-
-
-def _tell(judged: dict[str, Any], options: argparse.Namespace) -> int:
-    if options.json:
-        terminal.emit(judged)
-    else:
-        verdict.show(judged)
-    return EXIT[judged["verdict"]]
+        raise Complaint(problem.message, problem.hint, EXIT["cannot tell"]) from problem
 
 
 def _judge_bundle(options: argparse.Namespace) -> int:
@@ -145,7 +136,7 @@ def _read(path: str, limit: int) -> bytes:
         with open(path, "rb") as file:
             data = file.read(limit)
     except OSError as problem:
-        raise ResourceError(f"cannot read {path}: {files.why(problem)}", FILES) from problem
+        raise ResourceError(f"cannot read {path}: {why(problem)}", FILES) from problem
     if data[:START].lstrip().lower().startswith(PAGE):
         message = f"{path} is a page for a browser, not a bundle: a report checks itself there"
         hint = "colibri export --session ID -o FILE writes the evidence as a bundle to verify"
@@ -153,46 +144,34 @@ def _read(path: str, limit: int) -> bytes:
     return data
 
 
-def _judge_log(path: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The verdict, of one shape whatever comes of it."""
-    judged: dict[str, Any] = {
-        "format": "colibri-log-verdict/1",
-        "verdict": "cannot tell",
-        "reason": None,  # why it cannot be told
-        "database": path,
-        "log": None,
-        "session": options.session,
-        "task": options.task,
-        "records": 0,
-        "head": None,
-        "lines": dict.fromkeys(verdict.LINES, "not checked"),
-        "sessions": None,
-        "erased": None,
-        "open_calls": None,
-        "findings": [],
-        "finding_count": 0,
-        "not_checked": [verdict.note("everything")],
-    }
+def _judge_log(path: str, options: argparse.Namespace) -> int:
+    """Tell the verdict, of one shape whatever comes of it."""
+    judged, hint = verdict.blank(path, options.session, options.task), ""
     with closing(open_reader(path)) as reader:
         try:
             judged["log"] = ledger.log_id(reader)
             report = _examine(reader, options)
-            if not report.record_count and report.valid:
-                return judged | _cannot_tell("the log holds no records: there is nothing to check")
-            judged |= _findings(report, list(sessions.every(reader)), options)
+            if report.record_count or not report.valid:
+                judged |= _findings(report, list(sessions.every(reader)), options)
+            else:
+                judged["reason"] = "the log holds no records: there is nothing to check"
         except (DatabaseError, UnicodeDecodeError, Damaged) as problem:
             if fault(problem) in ("busy", "full", "io"):
+                judged["reason"] = f"cannot read {path}: {problem}"
                 hint = "try again, or verify a copy"
-                return judged | _cannot_tell(f"cannot read {path}: {problem}", hint)
-            damage = verdict.finding(None, "damaged-file", str(problem))
-            judged["lines"]["intact"] = "no"
-            judged |= {"findings": [damage], "finding_count": 1}
-    return judged | {"verdict": "bad" if judged["finding_count"] else "good"}
-
-
-def _cannot_tell(reason: str, hint: str = "") -> dict[str, Any]:
-    terminal.complain(reason, hint)
-    return {"reason": reason}
+            else:
+                damage = verdict.finding(None, "damaged-file", str(problem))
+                judged["lines"]["intact"] = "no"
+                judged |= {"findings": [damage], "finding_count": 1}
+    if not judged["reason"]:
+        judged["verdict"] = "bad" if judged["finding_count"] else "good"
+    if options.json:
+        terminal.emit(judged)
+    else:
+        verdict.show(judged)
+    if judged["reason"]:
+        raise Complaint(judged["reason"], hint, EXIT["cannot tell"])
+    return EXIT[judged["verdict"]]
 
 
 def _examine(reader: Connection, options: argparse.Namespace) -> Report:

@@ -7,13 +7,11 @@ examples and tables, and stay as they are.
 import argparse
 import re
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from colibri.cli import lookup, terminal
-from colibri.core.visible import visible
+from colibri.cli.complaint import Misuse, nearest
 
 WIDTH = 80
 _COLUMN = 24  # where the words about an option begin
@@ -22,14 +20,12 @@ _NARROW = 60  # below this they go under it
 # nargs -> how often an argument may be given
 _OFTEN: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} ...]", "+": "{} [...]"}
 
-# What argparse says -> what we say.
+# What argparse says -> what we say; it tells us in no other way.
 _PHRASES = (
     (r"the following arguments are required: (.+)", "missing: {}"),
     (r"one of the arguments (.+) is required", "one of these is missing: {}"),
     (r"argument (.+): not allowed with argument (.+)", "{} and {} do not go together"),
-    (r"argument (.+): expected .*argument.*", "{} needs a value"),
     (r"argument (.+): ignored explicit argument (.+)", "{} takes no value, but was given {}"),
-    (r"argument ([^:]+: .+)", "{}"),
 )
 
 
@@ -79,28 +75,38 @@ class Parser(argparse.ArgumentParser):
         """With a word about what is not known: argparse itself only repeats it."""
         options, unknown = super().parse_known_args(*args, **settings)
         if unknown:
-            near = lookup.nearest(unknown[0], list(self._option_string_actions))
-            given = visible(" ".join(unknown))
-            self.error(f"{self.prog} does not take {given}\n{lookup.question(near)}")
+            near = nearest(unknown[0], list(self._option_string_actions))
+            raise Misuse(f"{self.prog} does not take {' '.join(unknown)}", near=near)
         return options, unknown
+
+    def _match_argument(self, action: argparse.Action, pattern: str) -> int:
+        try:
+            count: int = super()._match_argument(action, pattern)
+        except argparse.ArgumentError:
+            raise Misuse(f"{_named(action)} needs a value") from None
+        return count
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        """A type refuses a text with one argument or two: what is wrong, and perhaps a hint."""
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError as problem:
+            wrong, *hint = getattr(problem.__context__, "args", ()) or (problem.message,)
+            raise Misuse(f"{_named(action)}: {wrong}", *hint) from None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
-            near = lookup.question(lookup.nearest(str(value), known))
-            raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(known)}\n{near}")
+            wrong = f"{_named(action)}: {value!r} is none of {', '.join(known)}"
+            raise Misuse(wrong, near=nearest(str(value), known))
 
     def error(self, message: str) -> NoReturn:
-        """What is wrong, perhaps a hint, its second line, and where help is; exit code 2."""
-        wrong, _, hint = message.partition("\n")
+        """What argparse itself finds."""
         for phrase, ours in _PHRASES:
-            if found := re.fullmatch(phrase, wrong):
-                wrong = ours.format(*found.groups())
+            if found := re.fullmatch(phrase, message):
+                message = ours.format(*found.groups())
                 break
-        if not hint or hint.endswith("?"):
-            hint = f"{hint} {self.prog} --help explains what it takes".lstrip()
-        terminal.complain(wrong, hint)
-        sys.exit(2)
+        raise Misuse(message)
 
 
 def width() -> int:
@@ -151,3 +157,7 @@ def _arguments(action: argparse.Action) -> str:
 
 def _name(action: argparse.Action) -> str:
     return action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+
+
+def _named(action: argparse.Action) -> str:
+    return "/".join(action.option_strings) or _name(action)

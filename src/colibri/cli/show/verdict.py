@@ -87,6 +87,28 @@ _BEGINNINGS = {
 }
 
 
+def blank(path: str, session: str | None, task: str | None) -> dict[str, Any]:
+    """The verdict on a log before anything was looked at."""
+    return {
+        "format": "colibri-log-verdict/1",
+        "verdict": "cannot tell",
+        "reason": None,  # why it cannot be told
+        "database": path,
+        "log": None,
+        "session": session,
+        "task": task,
+        "records": 0,
+        "head": None,
+        "lines": dict.fromkeys(LINES, "not checked"),
+        "sessions": None,
+        "erased": None,
+        "open_calls": None,
+        "findings": [],
+        "finding_count": 0,
+        "not_checked": [note("everything")],
+    }
+
+
 def code_of(what: str) -> str:
     """The code of a damage that the check of a log names."""
     return _CODES.get(what, what.replace(" ", "-"))
