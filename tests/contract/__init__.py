@@ -15,7 +15,7 @@ from colibri.server import (
     create_server,
     start,
 )
-from colibri.server.boot import register_catalogue
+from colibri.server.context import register_catalogue
 from colibri.server.transport import linked
 
 JSON = dict[str, Any]
@@ -146,7 +146,7 @@ class Linked:
 
     def wait_for_store(self) -> None:
         """Until the database is open, or known to be impossible."""
-        assert self.ctx.store_ready.wait(PATIENCE)
+        assert self.ctx.parts.life.store_ready.wait(PATIENCE)
 
     def _run(self) -> None:
         self.exit_code = self.ctx.run()

@@ -17,7 +17,6 @@ from msgspec import Struct
 import colibri
 from colibri.config import Config, load
 from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
-from colibri.server.health import report
 from colibri.tools.system import Health
 from tests.contract import JSON, PATIENCE, Linked, Recording
 from tests.contract.requirement import requirement
@@ -92,7 +91,7 @@ def test_the_answer_begins_with_the_six_fields_and_fits_its_schema(tmp_path: Pat
     with Linked(config=load(str(tmp_path), {})) as server:
         server.wait_for_store()
         data = server.data("server_health")
-        listing = server.ctx.tools["server_health"].listing
+        listing = server.ctx.parts.admission.tools["server_health"].listing
     for name, kind in SIX.items():
         assert type(data[name]) is kind, name
     assert data["status"] == "ok"
@@ -219,7 +218,7 @@ def test_before_the_start_an_unset_phase_is_shown_as_phase1() -> None:
     """Seed 003 §4.3, §5.3 row 1."""
     ctx = create_server(mode="FULL")
     assert ctx.phase is None
-    assert report(ctx)["phase"] == "phase1"
+    assert ctx.parts.probes.report()["phase"] == "phase1"
 
 
 @requirement("003:5.3:bootstrap")
@@ -227,13 +226,13 @@ def test_while_the_transport_connects_the_phase_is_phase1() -> None:
     """Seed 003 §5.3 row 2."""
     server = Linked()
     seen: list[object] = []
-    connect_transport = server.ctx.transport.start
+    connect_transport = server.ctx.parts.transport.start
 
     def observe() -> None:
-        seen.append((server.ctx.phase, report(server.ctx)["phase"]))
+        seen.append((server.ctx.phase, server.ctx.parts.probes.report()["phase"]))
         connect_transport()
 
-    server.ctx.transport.start = observe  # type: ignore[method-assign]
+    server.ctx.parts.transport.start = observe  # type: ignore[method-assign]
     with server:
         server.data("server_ping")
     assert seen == [("phase1", "phase1")]
@@ -282,7 +281,7 @@ def test_after_the_shutdown_it_is_still_phase2_without_tables(tmp_path: Path) ->
     with Linked(config=load(str(tmp_path), {})) as server:
         server.wait_for_store()
         assert server.data("server_health")["db_tables"] > 0
-    data = report(server.ctx)
+    data = server.ctx.parts.probes.report()
     assert (data["phase"], data["db_tables"], data["status"]) == ("phase2", 0, "ok")
 
 

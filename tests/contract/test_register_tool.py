@@ -31,7 +31,7 @@ def test_server_ping_can_be_registered_before_the_server_is_connected() -> None:
         ctx, "server_ping", ColibriToolConfig(input_schema=Greeting, lane="probe"), greet
     )
     assert ctx.is_connected() is False
-    assert [tool.name for tool in ctx.admitted()] == ["server_ping"]
+    assert [tool.name for tool in ctx.parts.admission.admitted()] == ["server_ping"]
 
 
 @requirement("000:T-8")
@@ -44,7 +44,7 @@ def test_a_registered_tool_is_listed_and_can_be_called() -> None:
     register_colibri_tool(server.ctx, "greet", config, greet)
     with server:
         assert server.data("greet", {"name": "Ada"}) == {"text": "hello Ada"}
-    listing = server.ctx.tools["greet"].listing
+    listing = server.ctx.parts.admission.tools["greet"].listing
     assert listing["title"] == "Greet"
     assert listing["description"] == "Say hello."
     assert listing["inputSchema"]["properties"]["name"]["type"] == "string"
@@ -77,7 +77,7 @@ def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="invalid tool name: ") as caught:
         register_colibri_tool(ctx, name, GREET, greet)
     assert str(caught.value) == f"invalid tool name: {name}"
-    assert ctx.admitted() == []
+    assert ctx.parts.admission.admitted() == []
 
 
 @requirement("000:4e:name")
@@ -86,7 +86,7 @@ def test_a_snake_case_name_is_taken(name: str) -> None:
     """Seed 000 §4e."""
     ctx = create_server(mode="FULL")
     register_colibri_tool(ctx, name, GREET, greet)
-    assert [tool.name for tool in ctx.admitted()] == [name]
+    assert [tool.name for tool in ctx.parts.admission.admitted()] == [name]
 
 
 @requirement("000:T-11", "000:4e:schema")
@@ -96,7 +96,7 @@ def test_an_input_schema_that_is_no_struct_is_refused(schema: type) -> None:
     ctx = create_server(mode="FULL")
     with pytest.raises(ValueError, match=r"^input_schema must be a msgspec Struct$"):
         register_colibri_tool(ctx, "greet", ColibriToolConfig(input_schema=schema), greet)
-    assert ctx.admitted() == []
+    assert ctx.parts.admission.admitted() == []
 
 
 @requirement("000:1a:types")

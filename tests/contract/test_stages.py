@@ -72,7 +72,7 @@ def test_ping_answers_with_version_mode_and_uptime() -> None:
     """T-12, T-13; seed 000 §7."""
     with Linked(version="1.2.3", mode="TEST") as server:
         result = server.call("server_ping")
-        schema = server.ctx.tools["server_ping"].listing["inputSchema"]
+        schema = server.ctx.parts.admission.tools["server_ping"].listing["inputSchema"]
     envelope = result["structuredContent"]
     assert result["isError"] is False
     assert json.loads(result["content"][0]["text"]) == envelope

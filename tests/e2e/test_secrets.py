@@ -33,7 +33,7 @@ import sys
 from msgspec import Struct
 from colibri.config import load
 from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
-from colibri.server.boot import register_catalogue
+from colibri.server.context import register_catalogue
 from colibri.server.transport import Stream, claim_stdout
 
 class Anything(Struct):

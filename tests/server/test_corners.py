@@ -13,15 +13,14 @@ import pytest
 
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
-from colibri.server import create_server, health, store
-from colibri.server.boot import start
+from colibri.server import checks, create_server
 from colibri.server.call import Registered, Work
-from colibri.server.context import add_tool
+from colibri.server.context import add_tool, start
 from colibri.server.faults import CommitFailed, Guard
 from colibri.server.health import Health
 from colibri.server.ids import Ids
-from colibri.server.lanes import Job
-from colibri.server.shutdown import shut_down
+from colibri.server.journal import Job
+from colibri.server.log import Log
 from colibri.server.transport import linked
 from colibri.store.sqlite import connection, opening
 from colibri.store.sqlite.connection import connect
@@ -63,10 +62,12 @@ def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code() -> No
     transport, peer = linked()
     ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
     start(ctx)
-    ctx.stop_reason = "test"
-    ctx.exit_code = 5
+    ctx.parts.life.stop_reason = "test"
+    ctx.parts.life.exit_code = 5
     codes: list[int] = []
-    threads = [threading.Thread(target=lambda: codes.append(shut_down(ctx))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: codes.append(ctx.parts.end.shut_down())) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -85,7 +86,7 @@ def test_the_time_is_utc_to_the_microsecond(monkeypatch: pytest.MonkeyPatch) -> 
     }
     for nanoseconds, expected in moments.items():
         monkeypatch.setattr(time, "time_ns", lambda now=nanoseconds: now)
-        assert ctx.utc() == expected
+        assert ctx.parts.clock.utc() == expected
 
 
 def test_what_the_log_level_does_not_want_is_not_said(tmp_path: Path) -> None:
@@ -139,13 +140,13 @@ def test_a_closed_stderr_stops_nothing(tmp_path: Path) -> None:
 
 def test_an_io_error_before_the_commit_changed_nothing_and_one_in_it_is_unknown() -> None:
     """faults.py: the table of what an error means."""
-    said: list[tuple[str, str]] = []
-    state = Health(lambda level, text: said.append((level, text)))
+    said: list[str] = []
+    state = Health(Log("error", said.append))
     guard = Guard(state)
     with pytest.raises(Unavailable, match="nothing was changed"), guard:
         raise apsw.IOError("before")
     assert (state.condition.state, state.condition.cause) == ("SAFE_MODE", "io")
-    assert said == [("error", "[colibri] SAFE_MODE io: before")]
+    assert said == ["[colibri] SAFE_MODE io: before"]
     with pytest.raises(CommitFailed), guard:
         guard.committing = True
         raise apsw.IOError("in the commit")
@@ -195,7 +196,7 @@ def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(
         server.wait_for_store()
         jobs = [Job(bug), Job(bug)]
         for job in jobs:
-            server.ctx.write.put(job)
+            server.ctx.parts.write.put(job)
             job.wait()
         assert all(isinstance(job.failure, Unavailable) for job in jobs)
 
@@ -212,10 +213,10 @@ def test_a_bug_in_the_record_of_a_read_ends_the_server_and_every_call_is_answere
             monkeypatch.undo()
             raise ZeroDivisionError("a bug")
 
-        monkeypatch.setattr(server.ctx.pipeline.recorder, "enter", bug)
+        monkeypatch.setattr(server.ctx.parts.journal.recorder, "enter", bug)
         server.post("inner")
         server.post("inner")
-        eventually(lambda: len(server.ctx.load) == 3, "both of them accepted")
+        eventually(lambda: len(server.ctx.parts.load) == 3, "both of them accepted")
         work.pause()
         return {}
 
@@ -225,8 +226,8 @@ def test_a_bug_in_the_record_of_a_read_ends_the_server_and_every_call_is_answere
         server.post("outer")
         answers = [server.receive()["result"] for _ in range(3)]
         assert [answer["isError"] for answer in answers] == [False] * 3
-        assert server.ctx.stop_reason == "uncaughtException"
-        assert server.ctx.exit_code == 1
+        assert server.ctx.parts.life.stop_reason == "uncaughtException"
+        assert server.ctx.parts.life.exit_code == 1
 
 
 def test_a_read_writes_nothing_itself_once_writing_has_stopped(
@@ -237,7 +238,7 @@ def test_a_read_writes_nothing_itself_once_writing_has_stopped(
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     with server:
         server.data("look")
-        lock = server.ctx.write._writing
+        lock = server.ctx.parts.journal.writing
 
         class Late:
             """Writing stops in the very moment that the lock is had."""
@@ -247,10 +248,10 @@ def test_a_read_writes_nothing_itself_once_writing_has_stopped(
             @staticmethod
             def acquire(*, blocking: bool) -> bool:
                 monkeypatch.undo()
-                server.ctx.health.degrade("io", "the disk is gone")
+                server.ctx.parts.health.degrade("io", "the disk is gone")
                 return lock.acquire(blocking=blocking)
 
-        monkeypatch.setattr(server.ctx.write, "_writing", Late)
+        monkeypatch.setattr(server.ctx.parts.journal, "writing", Late)
         assert server.call("look")["isError"] is False
     assert len(calls(tmp_path / "data" / "colibri.db", "look")) == 1
 
@@ -272,7 +273,7 @@ def test_the_answers_of_a_round_leave_in_order_and_together_but_never_as_a_heap(
 ) -> None:
     """pipeline.py: each write wakes the client, and a pipe takes 64 KiB at once."""
     server = Linked(config=project(tmp_path))
-    transport = server.ctx.transport
+    transport = server.ctx.parts.transport
     send, lines = transport.send, []
 
     def counted(data: bytes) -> None:
@@ -294,7 +295,7 @@ def test_the_answers_of_a_round_leave_in_order_and_together_but_never_as_a_heap(
         ids = [server.post("hold")]
         assert begun.wait(30)
         ids += [server.post(name) for name in ("small", "no_such_tool", "small", "big", "big")]
-        eventually(lambda: len(server.ctx.load) == len(ids), "all calls wait")
+        eventually(lambda: len(server.ctx.parts.load) == len(ids), "all calls wait")
         go.set()
         assert [server.receive()["id"] for _ in ids] == ids
     assert lines == [1, 4, 1]
@@ -358,8 +359,8 @@ def test_a_ledger_without_its_name_is_not_opened(tmp_path: Path) -> None:
 def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path) -> None:
     """The file was there a moment ago."""
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
-    assert store.open_reader(ctx) is None
-    assert ctx.health.condition.cause == "io"
+    assert ctx.parts.open_reader() is None
+    assert ctx.parts.health.condition.cause == "io"
 
 
 def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Path) -> None:
@@ -377,8 +378,8 @@ def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Pat
 
 def test_memory_is_not_guessed_where_the_system_does_not_tell() -> None:
     """A peak would keep the server in SAFE_MODE overload for ever."""
-    assert health.rss_mb("/nowhere") is None
-    assert (health.rss_mb() or 0) > 0
+    assert checks.rss_mb("/nowhere") is None
+    assert (checks.rss_mb() or 0) > 0
 
 
 def test_only_a_writing_call_can_append_records(tmp_path: Path) -> None:
@@ -402,14 +403,14 @@ def test_a_small_table_that_sqlite_finds_broken_is_safe_mode_integrity(tmp_path:
     connection.execute("PRAGMA ignore_check_constraints = ON; UPDATE task_counts SET n = -1")
     connection.execute("PRAGMA ignore_check_constraints = OFF")
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
-    stopping = threading.Event()
-    stopping.set()
-    checks = health.Checks(ctx, connection, stopping)
+    look = ctx.parts.checks
+    look._stopping.set()
+    look._db = connection
     for _ in small_tables(connection):
-        checks.check()
+        look.check()
     connection.close()
-    assert ctx.health.condition.cause == "integrity"
-    assert "task_counts" in ctx.health.condition.why
+    assert ctx.parts.health.condition.cause == "integrity"
+    assert "task_counts" in ctx.parts.health.condition.why
 
 
 def test_a_migration_and_its_backup_are_said(tmp_path: Path) -> None:

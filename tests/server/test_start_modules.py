@@ -39,14 +39,14 @@ for name in sys.argv[1:]:
 
 from colibri.config import load
 from colibri.server import create_server
-from colibri.server.boot import register_catalogue
+from colibri.server.context import register_catalogue
 from colibri.server.transport import linked
 
 transport, peer = linked()
 ctx = create_server(config=load(environ={}), transport=transport)
 register_catalogue(ctx)
 transport.start()
-ctx.wire.feed(sys.stdin.buffer.read())
+ctx.parts.wire.feed(sys.stdin.buffer.read())
 transport.close()
 while line := peer.receive():
     print(line.decode())

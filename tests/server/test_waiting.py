@@ -12,9 +12,8 @@ import pytest
 from colibri import config
 from colibri.core.errors import ConfigError, Refused
 from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
-from colibri.server.boot import start
 from colibri.server.call import Work
-from colibri.server.context import add_tool
+from colibri.server.context import add_tool, start
 from colibri.server.ids import Ids
 from colibri.server.transport import linked
 from colibri.store.sqlite import connection
@@ -35,18 +34,15 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
     with server:
         server.data("plain")
         held = holding(database)
-        monkeypatch.setattr(
-            server.ctx.pipeline, "_not_entered", lambda *_: pytest.fail("it was not entered")
-        )
-        enter = server.ctx.pipeline.enter
+        enter = server.ctx.parts.pipeline.enter
 
         def enter_and_lose_the_lock(*args: Any) -> Any:
             found = enter(*args)
             held.__enter__()
-            monkeypatch.setattr(server.ctx.pipeline, "enter", enter)
+            monkeypatch.setattr(server.ctx.parts.pipeline, "enter", enter)
             return found
 
-        monkeypatch.setattr(server.ctx.pipeline, "enter", enter_and_lose_the_lock)
+        monkeypatch.setattr(server.ctx.parts.pipeline, "enter", enter_and_lose_the_lock)
         error = server.call("plain")["structuredContent"]["error"]
         assert error["code"] == "UNAVAILABLE"
         held.__exit__(None, None, None)
@@ -69,8 +65,8 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
             for _ in range(300):
                 server.post("plain")
             passed = threading.Event()
-            eventually(lambda: len(server.ctx.load) == 300, "all of them accepted")
-            server.ctx.write.put(passed.set)
+            eventually(lambda: len(server.ctx.parts.load) == 300, "all of them accepted")
+            server.ctx.parts.write.put(passed.set)
             codes = {
                 server.receive()["result"]["structuredContent"]["error"]["code"] for _ in range(300)
             }
@@ -195,7 +191,7 @@ def test_answers_that_nobody_reads_stop_the_lanes(tmp_path: Path) -> None:
         server.wait_for_store()
         server.pause_reading()
         ids = [server.post("big") for _ in range(60)]
-        eventually(lambda: not server.ctx.room.is_set(), "too many unread answers")
+        eventually(lambda: not server.ctx.parts.outbox.room.is_set(), "too many unread answers")
         count = len(begun)
         assert count < 20
         ids.append(server.post("small"))

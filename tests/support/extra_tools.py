@@ -13,15 +13,14 @@ from msgspec import Meta, Struct
 from colibri.config import load
 from colibri.core.errors import Refused
 from colibri.core.modes import Capability
-from colibri.server import health
-from colibri.server.boot import register_catalogue
+from colibri.server import checks
 from colibri.server.call import Work
-from colibri.server.context import ColibriServerContext, add_tool, create_server
+from colibri.server.context import ColibriServerContext, add_tool, create_server, register_catalogue
 from colibri.server.transport import Stream, claim_stdout
 from colibri.store import ledger
 from colibri.tools.tool import Lane, Tool
 
-_RSS_MB = health.rss_mb
+_RSS_MB = checks.rss_mb
 
 
 class Note(Struct, forbid_unknown_fields=True):
@@ -101,7 +100,7 @@ def verify(work: Work, args: Nothing) -> object:
 
 def break_check(work: Work, args: Broken) -> object:
     """Let the health check itself fail, or work again."""
-    health.rss_mb = _raise if args.broken else _RSS_MB
+    checks.rss_mb = _raise if args.broken else _RSS_MB
     return {}
 
 
@@ -130,11 +129,11 @@ def add_toolbox(ctx: ColibriServerContext) -> None:
             raise RuntimeError(f"a fault in the {args.lane} thread")
 
         if args.lane == "main":
-            _raise_once(ctx.transport, "receive")
+            _raise_once(ctx.parts.transport, "receive")
         elif args.lane == "health":
-            ctx.health.settle = _raise  # type: ignore[method-assign]
+            ctx.parts.health.settle = _raise  # type: ignore[method-assign]
         else:
-            (ctx.read if args.lane == "read" else ctx.write).put(fault)
+            (ctx.parts.read if args.lane == "read" else ctx.parts.write).put(fault)
         return {}
 
     for tool in (

@@ -47,15 +47,19 @@ def _answer_early() -> None:
     from colibri.server.pipeline import Pipeline
     from colibri.server.recorder import Recorder
 
+    def answer_early(self: Pipeline, recorder: Recorder, calls: deque[Call], chain: Any) -> None:
+        while calls:
+            call = calls.popleft()
+            outcome = self._run_in_savepoint(call, recorder, chain)
+            self.finish(call, outcome, recorder.exit(chain, call, outcome))
+        time.sleep(0.01)
+
     def hasty_round(self: Pipeline, recorder: Recorder, calls: deque[Call]) -> None:
         """Pipeline.round, with the answers inside the transaction. It lives on when that fails."""
         try:
-            with recorder.transaction(durable=True) as chain:
-                while calls:
-                    call = calls.popleft()
-                    outcome = self._run_in_savepoint(call, recorder, chain)
-                    self.finish(call, outcome, recorder.exit(chain, call, outcome))
-                time.sleep(0.01)
+            recorder.transact(
+                lambda chain: answer_early(self, recorder, calls, chain), durable=True
+            )
         except (Unavailable, CommitFailed) as problem:
             while calls:
                 self.turn_away(calls.popleft(), UNAVAILABLE, str(problem))

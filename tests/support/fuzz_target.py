@@ -11,8 +11,9 @@ from pathlib import Path
 from random import Random
 
 from colibri.core.errors import Invalid
+from colibri.server.answers import Answers, Request
 from colibri.server.lines import Malformed, parse
-from colibri.server.wire import Request, Wire
+from colibri.server.wire import Wire
 from colibri.tools import schema
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.hostile_lines import dump, request
@@ -23,12 +24,12 @@ VALIDATORS = {tool.name: schema.validator(tool.input) for tool in CATALOGUE}
 class Target:
     """A wire before a service that validates arguments, and does no more."""
 
-    version = "1"
     instructions = "-"
 
     def __init__(self) -> None:
         self._sent: list[bytes] = []
-        self._wire = Wire(self, self._sent.append)
+        self._answers = Answers("1")
+        self._wire = Wire(self, self._answers, self._sent.append)
 
     def take(self, line: bytes) -> None:
         """A line without a line break; raises what the real server would not survive."""
@@ -54,9 +55,9 @@ class Target:
         try:
             validate = VALIDATORS.get(name)
             members = {} if validate is None else schema.recordable(validate(arguments))
-            self._wire.answer(request, {}, json.dumps({"x": members}).encode()[1:-1])
+            self._answers.answer(request, {}, json.dumps({"x": members}).encode()[1:-1])
         except Invalid as refusal:
-            self._wire.fail(request, -1, str(refusal), refusal.issues)
+            self._answers.fail(request, -1, str(refusal), refusal.issues)
 
     def cancel(self, request: Request) -> bool:
         return False

@@ -58,6 +58,13 @@ class Ledger:
         self.seq = receipt["seq"]
         self.leaves[self.seq] = receipt["head"]
 
+    def extend_unseen(self, count: int, receipt: JSON | None) -> None:
+        """A read has written so many records; its receipt, if any, is an older, synced head."""
+        self.seq += count
+        if receipt is not None:
+            assert receipt["seq"] <= self.seq + 2 * self.late - count, receipt
+            assert self.leaves.get(receipt["seq"], receipt["head"]) == receipt["head"], receipt
+
     def check_late(self, more: int) -> None:
         assert more % 2 == 0 and 0 <= more <= 2 * self.late, (
             f"{more} records more than there should be, and {self.late} probes may be late"

@@ -12,8 +12,7 @@ from msgspec import Struct
 from colibri.config import load
 from colibri.core.modes import Capability
 from colibri.server import transport
-from colibri.server.boot import register_catalogue
-from colibri.server.context import add_tool, create_server
+from colibri.server.context import add_tool, create_server, register_catalogue
 from colibri.tools.tool import Lane, Tool, Work
 from tests.support.faulty import FAULTS
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from colibri.core.ledger import Head
 from colibri.store.verify import verify
+from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.ledger_reader import reading
 from tests.support.model import MADE_SESSION, Model
@@ -27,6 +28,7 @@ BREAKS = 0.2  # of the runs have a restart or a kill in them
 SECOND = 0.25  # of the steps are the second client's
 FAIL_AS_A = {"thought_record", "thought_record_list", "audit_verify_chain", "skill_list"}
 PROBES = {"server_ping", "server_health"}
+READS = {tool.name for tool in CATALOGUE if tool.lane == "read"}
 SKILLS: tuple[JSON, ...] = (
     {"name": "colibri-house", "description": "How this house works.", "capabilities": ["read"]},
     {"name": "baking", "description": "Bread, and why it rises.", "capabilities": ["write"]},
@@ -117,7 +119,7 @@ class Walk:
         """Make a call and hold its answer against the model's, or see that it is refused unread."""
         if tool == "skill_list" and not self.model.packaged:
             self.model.packaged = self._call(who, tool, {})["structuredContent"]["data"]["packaged"]
-            self.model.ledger.extend(2, self._last)
+            self.model.ledger.extend_unseen(2, None)
         result = self._call(who, tool, arguments)
         self.model.records = 0
         if fits:
@@ -171,8 +173,9 @@ class Walk:
 
     def _verdict(self, answer: JSON | None, arguments: JSON) -> JSON:
         """Which record the call's enter followed is known, but for late records of probes."""
-        last, known = self._last["seq"], self.model.ledger.seq
-        verdicts = [self.model.verify(at, **arguments) for at in range(last - 2, known - 1, -2)]
+        known, late = self.model.ledger.seq, self.model.ledger.late
+        places = range(known + 2 * late, known - 1, -2)
+        verdicts = [self.model.verify(at, **arguments) for at in places]
         if answer is None:
             return verdicts[0]
         self.model.ledger.check_head(answer["head"])
@@ -204,7 +207,10 @@ class Walk:
         if tool in PROBES:
             log.late += 1
             return
-        log.extend(2 + records, self._last)
+        if tool in READS:
+            log.extend_unseen(2, self._last or None)
+        else:
+            log.extend(2 + records, self._last)
         log.name(arguments.get("task_id"), 2 + records)
         if tool == "task_create" and records:
             log.name(self.choices.ids[-1], 1 + records)  # its enter cannot name it yet
@@ -214,7 +220,7 @@ class Walk:
         result = self._client(who).call(tool, **arguments)
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
         receipt = result.get("_meta", {}).get("colibri/receipt")
-        assert (receipt is None) == (tool in PROBES), result
+        assert tool in READS or (receipt is None) == (tool in PROBES), result
         if receipt is not None:
             assert receipt["log"] == self._last.get("log", receipt["log"])
             self._last = receipt

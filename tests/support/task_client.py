@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from colibri.config import load
 from colibri.core.modes import Capability
-from colibri.server.boot import register_catalogue
-from colibri.server.context import add_tool, create_server
+from colibri.server.context import add_tool, create_server, register_catalogue
 from colibri.server.transport import Stream, claim_stdout
 from colibri.store import sessions, tasks, trail
 from colibri.tools.text import TaskId

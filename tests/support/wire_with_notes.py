@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from colibri.server.wire import Request, Wire
+from colibri.server.answers import Answers, Request
+from colibri.server.wire import Wire
 
 JSON = dict[str, Any]
 
@@ -22,7 +23,6 @@ ABSENT = object()
 class Recording:
     """A service that notes what it is handed; a call in `waiting` can still be cancelled."""
 
-    version = "1.2.3"
     instructions = "do well"
 
     def __init__(self) -> None:
@@ -47,15 +47,16 @@ class Connection:
     def __init__(self) -> None:
         self.service = Recording()
         self.sent: list[JSON] = []
-        self.wire = Wire(self.service, self._sent)
+        self.answers = Answers("1.2.3")
+        self.wire = Wire(self.service, self.answers, self._sent)
 
     def answer(self, request: Request, meta: JSON, *members: bytes) -> None:
         """What the service does with an answer: nothing, if there is none."""
-        if line := self.wire.answer(request, meta, *members):
+        if line := self.answers.answer(request, meta, *members):
             self._sent(line)
 
     def fail(self, request: Request, code: int, message: str, data: object = None) -> None:
-        if line := self.wire.fail(request, code, message, data):
+        if line := self.answers.fail(request, code, message, data):
             self._sent(line)
 
     def _sent(self, line: bytes) -> None:

@@ -6,12 +6,13 @@ from colibri.server.audit import (
     ToolExitEvent,
     create_noop_audit_sink,
 )
-from colibri.server.boot import start, stop
 from colibri.server.context import (
     ColibriServerContext,
     ColibriToolConfig,
     create_server,
     register_colibri_tool,
+    start,
+    stop,
 )
 from colibri.server.serve import main
 

@@ -8,14 +8,18 @@ are audited as JSON lines on stderr.
 import json
 
 from colibri.core.frozen import Frozen
+from colibri.server import envelope, log
+from colibri.server.call import Cancelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Protocol
 
     from colibri.server.call import Call
+    from colibri.server.clock import Clock
     from colibri.server.envelope import Outcome
+    from colibri.server.ids import Ids
+    from colibri.server.journal import Journal
 
     class AuditSink(Protocol):
         """Told of each call before its handler runs and after it ended."""
@@ -70,24 +74,77 @@ def create_noop_audit_sink() -> "AuditSink":
     return _NO_OP
 
 
-def as_exception(raised: BaseException) -> Exception:
-    """What a sink is shown: an Exception, also where something else was raised."""
-    if isinstance(raised, Exception):
-        return raised
-    return RuntimeError(f"{type(raised).__name__}: {raised}")
+class Audit:
+    """Who is told of the calls of one server, beside the ledger."""
 
+    def __init__(
+        self, sink: "AuditSink", journal: "Journal", clock: "Clock", ids: "Ids", say: log.Log
+    ) -> None:
+        self._sink = sink
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self._log = say
+        self._unrecorded = 0
+        self.has_sink = sink is not _NO_OP
 
-def write_lines(write: "Callable[[str], None]", at: str, call: "Call", outcome: "Outcome") -> None:
-    """The trail that replaces the ledger: a call's enter and exit, as JSON lines."""
-    enter: dict[str, object] = {"arguments": call.plain}
-    if call.refusal is not None:
-        enter = call.digest()
-    end: dict[str, object] = {
-        "outcome": outcome.outcome,
-        "code": outcome.code,
-        "result_sha256": outcome.sha256(),
-        "duration_ms": call.duration_ms,
-    }
-    for phase, fields in (("enter", enter), ("exit", end)):
-        record = {"audit": phase, "at": at, "tool": call.name, "call": call.id, **fields}
-        write(json.dumps(record, separators=(",", ":")))
+    def enter(self, call: "Call") -> "Outcome | None":
+        """3, the sink's part; an outcome if it stops the call."""
+        if not self.has_sink or isinstance(call.refusal, Cancelled):
+            return None
+        call.sink_entered = True
+        event = ToolEnterEvent(
+            tool=call.name,
+            args=call.refused() or call.args,
+            timestamp=call.enter_ms,
+            correlation_id=call.id,
+        )
+        try:
+            self._sink.enter(event)
+        except BaseException as problem:
+            message = f"the audit sink refused the call: {problem}"
+            return envelope.failure(envelope.AUDIT_ENTER_FAILED, message, problem)
+        return None
+
+    def exit(self, call: "Call", outcome: "Outcome") -> None:
+        """5, the sink's part."""
+        if not call.sink_entered:
+            return
+        error = outcome.error
+        if error is not None and not isinstance(error, Exception):
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        event = ToolExitEvent(
+            tool=call.name,
+            correlation_id=call.id,
+            duration_ms=call.duration_ms,
+            result=outcome.value,
+            error=error,
+        )
+        try:
+            self._sink.exit(event)
+        except BaseException as problem:
+            self._log("error", f"[colibri] audit-exit sink failed: {log.scrub(str(problem))}")
+
+    def on_stderr(self, call: "Call", outcome: "Outcome") -> None:
+        """The trail that replaces the ledger: a call's enter and exit, as JSON lines."""
+        if not self._journal.configured:
+            return
+        call.id = call.id or self.new_call_id()
+        enter = call.refused() or {"arguments": call.plain}
+        end: dict[str, object] = {
+            "outcome": outcome.outcome,
+            "code": outcome.code,
+            "result_sha256": outcome.sha256(),
+            "duration_ms": call.duration_ms,
+        }
+        at = self._clock.utc()
+        for phase, fields in (("enter", enter), ("exit", end)):
+            record = {"audit": phase, "at": at, "tool": call.name, "call": call.id, **fields}
+            self._log.write(json.dumps(record, separators=(",", ":")))
+
+    def new_call_id(self) -> str:
+        """For a call that gets none from the ledger."""
+        self._unrecorded += 1
+        recorder = self._journal.recorder
+        purpose = f"call without a record of {recorder.server if recorder else 'nobody'}"
+        return self._ids.uuid(purpose, self._unrecorded)

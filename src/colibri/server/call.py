@@ -1,5 +1,7 @@
 """A tool as the server holds it, a call on its way, and what a handler is given."""
 
+import threading
+
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
 from colibri.server.lines import structure
@@ -11,8 +13,8 @@ if TYPE_CHECKING:
 
     from colibri.config import Config
     from colibri.core.ledger import Entry
+    from colibri.server.answers import Request
     from colibri.server.ids import Ids
-    from colibri.server.wire import Request
     from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
     from colibri.tools.tool import Tool
@@ -30,8 +32,8 @@ class Registered:
     """A tool in the registry. One from catalogue.json has no handler until `bind`."""
 
     __slots__ = (
-        "alone", "capability", "lane", "listing", "name", "pattern", "plain", "run", "sliced",
-        "validate",
+        "alone", "capability", "lane", "listing", "name", "once", "pattern", "plain", "run",
+        "sliced", "validate",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +46,7 @@ class Registered:
         self.pattern = pattern
         self.alone = False
         self.sliced = False
+        self.once = False  # its handler may touch more than the database: never run it again
         self.validate: Callable[[object], object] = object_only
         self.plain: Callable[[object], dict[str, object]] = _nothing
         self.run: Callable[[Work, Any], bytes] = _not_loaded
@@ -76,18 +79,22 @@ def _not_loaded(work: "Work", args: object) -> bytes:
     raise RuntimeError("the tool was called before it was loaded")
 
 
+_taking = threading.Lock()
+
+
 class Call:
     """One tools/call.
 
     `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
-    `refusal` is why its handler does not run, `entry` is its enter record. `session`, `task` and
-    `agent` are what its next record names: ids among its arguments, or that it has made.
+    `refusal` is why its handler does not run, and then `digest` is all that is kept of its line.
+    `entry` is its enter record. `session`, `task` and `agent` are what its next record names: ids
+    among its arguments, or that it has made.
     """
 
     __slots__ = (
-        "agent", "args", "cancelled", "duration_ms", "enter_ms", "entry", "id", "lane", "name",
-        "plain", "raw", "redacted", "refusal", "request", "session", "sink_entered", "taken",
-        "task", "tool", "weight",
+        "agent", "args", "cancelled", "digest", "duration_ms", "enter_ms", "entry", "id", "lane",
+        "name", "plain", "raw", "redacted", "refusal", "request", "session", "sink_entered",
+        "taken", "task", "tool", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -96,8 +103,7 @@ class Call:
         self.raw = raw
         self.tool = tool
         self.lane = "write" if tool is None else tool.lane
-        # What waits is parsed: each value takes some 64 bytes beside those of its text.
-        self.weight = len(request.line) + 64 * structure(request.line)
+        self.weight = weigh(request.line)
         self.id = ""
         self.args: object = None
         self.plain: dict[str, object] | None = None
@@ -106,6 +112,7 @@ class Call:
         self.task: str | None = None
         self.agent: str | None = None
         self.refusal: Exception | None = None
+        self.digest: tuple[int, str] | None = None
         self.entry: Entry | None = None
         self.enter_ms = 0.0
         self.duration_ms = 0
@@ -113,20 +120,52 @@ class Call:
         self.cancelled = False
         self.sink_entered = False
 
+    def begin(self) -> None:
+        """From here on it cannot be cancelled."""
+        with _taking:
+            self.taken = True
+
+    def cancel(self) -> bool:
+        """Drop it, if no transaction has seen it yet."""
+        with _taking:
+            self.cancelled = not self.taken
+        return self.cancelled
+
     def take(self, args: object, plain: dict[str, object] | None) -> None:
         """Its arguments as stage 2 left them; None where it refused them."""
         self.args = args
         self.plain = plain
-        self.session = _id(args, "session_id")
-        self.task = _id(args, "task_id")
-        self.agent = _id(args, "agent_id")
+        self.name_again()
 
-    def digest(self) -> dict[str, object]:
-        """What is kept of the arguments that stage 2 refused."""
-        from colibri.core.canonical import sha256  # hashlib costs 4 ms of start-up
+    def refused(self) -> dict[str, object] | None:
+        """What is told of the line of a refused call: its size and hash."""
+        return self.digest and {"size": self.digest[0], "sha256": self.digest[1]}
 
-        line = self.request.line
-        return {"size": len(line), "sha256": sha256(line).hex()}
+    def name_again(self) -> None:
+        """Its next record names what its arguments name: it has made nothing yet."""
+        self.session = _id(self.args, "session_id")
+        self.task = _id(self.args, "task_id")
+        self.agent = _id(self.args, "agent_id")
+
+    def lighten(self) -> None:
+        """Keep no more than is needed after stage 2: a line and what it holds may be megabytes."""
+        if self.refusal is not None:
+            from colibri.core.canonical import sha256  # hashlib costs 4 ms of start-up
+
+            line = self.request.line
+            self.digest = (len(line), sha256(line).hex())
+        self.raw = None
+        self.request.line = b""
+
+
+def weigh(line: bytes) -> int:
+    """An upper bound of the memory of a call that waits: its line, and that as parsed.
+
+    One character beyond ASCII makes each of its string take up to 4 bytes; each value takes some
+    64 bytes beside those of its text.
+    """
+    width = 1 if line.isascii() and b"\\u" not in line else 4
+    return len(line) * (1 + width) + 64 * structure(line)
 
 
 def _id(args: object, field: str) -> str | None:

@@ -8,7 +8,8 @@ LIMITS
     integers   within ±(2^53−1)
 
 Also refused: invalid UTF-8, the same key twice in an object, NaN and Infinity, numbers that no
-double holds, and escapes that are half of a surrogate pair.
+double holds, and escapes that are half of a surrogate pair. A client waits for the answer to the id
+that it has sent, so a request that is refused for one of these is told its id if it can be read.
 """
 
 import json
@@ -26,7 +27,9 @@ _DIGITS = len(str(-MAX_INTEGER))
 
 
 class Malformed(Exception):
-    """The text of a line is not JSON that we accept; says why."""
+    """The text of a line is not JSON that we accept; says why, and the request's id if it can."""
+
+    id: str | int | None = None
 
 
 class Lines:
@@ -71,17 +74,36 @@ def parse(line: bytes) -> object:
     if structure(line) > MAX_STRUCTURE and structure(_STRING.sub(b"", line)) > MAX_STRUCTURE:
         raise Malformed(f"more than {MAX_STRUCTURE} commas, brackets and braces in one line")
     try:
-        value: object = _DECODER.decode(text)
+        return _value(text, line)
     except json.JSONDecodeError as problem:
         what = problem.msg.lower().removesuffix(" at")
         raise Malformed(f"{what} at character {problem.pos}") from None
     except RecursionError:
         raise Malformed(_TOO_DEEP) from None
+    except Malformed as problem:
+        problem.id = _id(text)
+        raise
+
+
+def _value(text: str, line: bytes) -> object:
+    value: object = _DECODER.decode(text)
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
         _refuse_depth(value)
     if b"\\u" in line:
         _refuse_lone_surrogates(value)
     return value
+
+
+def _id(text: str) -> str | int | None:
+    """The id of a request whose text is JSON that we refuse; None where it is not clear."""
+    try:
+        message = _LENIENT.decode(text)
+        id = message.get("id") if isinstance(message, dict) and "method" in message else None
+        if isinstance(id, str):
+            id.encode()  # half a surrogate pair cannot be sent back
+        return id if isinstance(id, str | int) and not isinstance(id, bool) else None
+    except (ValueError, RecursionError):  # half of a pair; no JSON after all; too deep
+        return None
 
 
 # Possessive, and every quote matches: a string without an end must not be tried again from each of
@@ -146,3 +168,15 @@ _DECODER = json.JSONDecoder(
     parse_float=_fraction,
     parse_constant=_constant,
 )
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    ids = [name for name, _ in pairs if name == "id"]
+    return {**dict(pairs), "id": None} if len(ids) > 1 else dict(pairs)
+
+
+def _small(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _DIGITS and abs(int(digits)) <= MAX_INTEGER else None
+
+
+_LENIENT = json.JSONDecoder(object_pairs_hook=_members, parse_int=_small)

@@ -4,7 +4,8 @@ A host may keep stderr in a pipe that nobody empties: after 64 KiB a blocking wr
 server. What cannot be written soon is dropped, and the caller counts it.
 
 What others wrote, such as the text of an exception, is scrubbed before it is said: no secret of a
-known shape, and `~` for the home directory.
+known shape, and `~` for the home directory. Whatever is said, control characters are spelt out and
+all lines but the first are indented: no text of others passes for a line of ours.
 """
 
 import os
@@ -13,8 +14,31 @@ import select
 import threading
 from functools import cache
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LEVELS = ("error", "warn", "info", "debug")
 _PATIENCE_MS = 50
+
+
+class Log:
+    """What one server says, from a level up: on stderr, or to the logger it was given."""
+
+    def __init__(self, level: str, logger: "Callable[[str], object] | None" = None) -> None:
+        self._most = LEVELS.index(level)
+        self._logger = logger
+        self.lost = 0
+
+    def __call__(self, level: str, text: str) -> None:
+        """Say something, if the level is wanted."""
+        if LEVELS.index(level) <= self._most:
+            (self._logger or self.write)(presentable(text))
+
+    def write(self, text: str) -> None:
+        """A line that no level silences, such as the audit trail."""
+        if not write(text):
+            self.lost += 1
 
 
 class _Stderr:
@@ -48,6 +72,16 @@ def write(text: str) -> bool:
     return _stderr.write((text + "\n").encode("utf-8", "backslashreplace"))
 
 
+def presentable(text: str) -> str:
+    """A text as it is said."""
+    text = shorten(text)
+    if text.isascii() and text.isprintable():
+        return text
+    from colibri.core.visible import visible  # few lines need it
+
+    return visible(text, lines=True).replace("\n", "\n    ")
+
+
 def describe(problem: BaseException) -> str:
     """An exception with its traceback, for stderr only."""
     import traceback  # 5 ms that only a failure pays
@@ -57,9 +91,14 @@ def describe(problem: BaseException) -> str:
 
 def scrub(text: str) -> str:
     """A text of somebody else without secrets and without the way to the home directory."""
+    return shorten(redacted(text))
+
+
+def redacted(text: str) -> str:
+    """A text of somebody else without secrets."""
     from colibri.core import redaction  # only what went wrong is scrubbed
 
-    return shorten(redaction.scrub(text))
+    return redaction.scrub(text)
 
 
 def shorten(text: str) -> str:

@@ -1,17 +1,16 @@
 """Enter and exit records: from a call to the ledger.
 
-The Recorder owns the one read-write connection; the write lane says who may use it. Each of its
-transactions makes sure, before it commits, that the file is still the one that was opened and holds
-what this server wrote.
+The Recorder owns the one read-write connection; the journal says who may use it. Before a commit
+that a client is told of, the file must still be the one that was opened, at the same version; after
+it, it must still be in its place.
 """
 
 import time
-from contextlib import contextmanager
 
-from colibri.core import canonical
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
 from colibri.server.faults import Guard
+from colibri.server.journal import FOREVER
 from colibri.store import ledger
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
@@ -20,14 +19,18 @@ from colibri.store.sqlite.transaction import Transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from typing import TypeVar
 
     from colibri.core.ledger import Entry, Head
     from colibri.server.call import Call
+    from colibri.server.clock import Clock
     from colibri.server.envelope import Outcome
     from colibri.server.health import Health
     from colibri.server.ids import Ids
     from colibri.store.ledger import Chain
+
+    T = TypeVar("T")
 
 
 # Short and always the same: if waits grew, whoever had waited longest would ask least often.
@@ -35,77 +38,95 @@ PAUSE = 0.003
 
 
 class Patience:
-    """How long to wait for another process that holds the database: 10 s, but not in a hurry.
-
-    At the end of a server whose calls are all answered only the records of probes are left, and
-    nobody waits for them.
+    """How long to wait for another process that holds the database: 10 s over the transactions of
+    a round, but not at all in a shutdown with nothing left but records of probes.
     """
 
-    def __init__(self, hurried: "Callable[[], bool]") -> None:
+    def __init__(self, idle_shutdown: "Callable[[], bool]") -> None:
         self.spent = False
-        self._hurried = hurried
-        self._until = 0.0
+        self._idle_shutdown = idle_shutdown
+        self._waited = self._last = 0.0
+        self._until = FOREVER
+
+    def begin(self, until: float) -> None:
+        """A round begins; somebody in it has until then, by the monotonic clock."""
+        self._waited = 0.0
+        self._until = until
 
     def __call__(self, tries: int) -> bool:
-        if tries == 0:
-            self._until = time.monotonic() + connection.BUSY_TIMEOUT_MS / 1000
-        if self.spent or self._hurried() or time.monotonic() >= self._until:
+        now = time.monotonic()
+        if tries:
+            self._waited += now - self._last
+        self._last = now
+        over = self._waited * 1000 >= connection.BUSY_TIMEOUT_MS or now >= self._until
+        if self.spent or over or self._idle_shutdown():
             return False
         time.sleep(PAUSE)
         return True
 
 
 class Recorder:
-    """What is known of the open ledger."""
+    """What is known of the open ledger; `synced` is the newest head that a power cut leaves."""
 
     def __init__(
         self,
         opened: Opened,
         *,
         ids: "Ids",
-        utc: "Callable[[], str]",
+        clock: "Clock",
         health: "Health",
-        hurried: "Callable[[], bool]",
+        idle_shutdown: "Callable[[], bool]",
     ) -> None:
-        self._patience = Patience(hurried)
-        set_patience(opened.db, self._patience)
+        self.patience = Patience(idle_shutdown)
+        set_patience(opened.db, self.patience)
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
+        self.changes: Callable[[], int] = opened.db.total_changes  # rows changed since it is open
         self._ids = ids
-        self._utc = utc
+        self._utc = clock.utc
         self._health = health
         self._guard = Guard(health)
         self.server = ids.uuid("server", head.seq if head else 0)
+        self.synced: Head | None = None
         self._known: Head | None = head
 
-    @contextmanager
-    def transaction(self, *, durable: bool, patient: bool = True) -> "Iterator[Chain]":
-        """Extend the chain; a durable commit is synced. Raises Unavailable or CommitFailed.
+    def transact(
+        self,
+        work: "Callable[[Chain], T]",
+        *,
+        durable: bool,
+        patient: bool = True,
+        answered: bool = True,
+    ) -> "T":
+        """Extend the chain in one transaction; a durable commit is synced.
 
-        Without patience it raises Busy as soon as another process is in the way.
+        Without patience it raises Busy as soon as another process is in the way. `answered`: a
+        client is told of what this commits. Raises Unavailable or CommitFailed.
         """
-        self._patience.spent = not patient
+        self.patience.spent = not patient
         with self._guard:
             with Transaction(self.opened.db, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce)
                 self._refuse_older(chain)
-                yield chain
-                check_same_file(self.opened)
+                result = work(chain)
+                if answered:
+                    check_same_file(self.opened)
                 self._guard.committing = True
             self._known = chain.mark()
-            self._health.disk_full = False
+            if answered:
+                check_same_file(self.opened)
+        if durable:
+            self.synced = self._known
+        self._health.disk_full = False
+        return result
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
         """Append a call's enter record; here a call gets its id, if it has none."""
         call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
-        line = call.request.line
+        size, sha256 = call.digest or (None, None)
         payload = form.enter_payload(
-            server=self.server,
-            tool=call.name,
-            arguments=call.plain,
-            size=None if call.refusal is None else len(line),
-            sha256=None if call.refusal is None else canonical.sha256(line).hex(),
+            server=self.server, tool=call.name, arguments=call.plain, size=size, sha256=sha256
         )
         call.entry = self._append(chain, "call.enter", payload, call)
         return call.entry
@@ -122,10 +143,6 @@ class Recorder:
             duration_ms=call.duration_ms,
         )
         return self._append(chain, "call.exit", payload, call)
-
-    def receipt(self, entry: "Entry") -> dict[str, object]:
-        """What a client may keep as proof that its call is in the ledger."""
-        return {"log": self.log, "seq": entry.seq, "head": entry.leaf.hex()}
 
     def _append(
         self, chain: "Chain", kind: str, payload: dict[str, object], call: "Call"

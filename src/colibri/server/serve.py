@@ -3,8 +3,7 @@
 from colibri.config import load
 from colibri.core.errors import ConfigError, ResourceError
 from colibri.server import log
-from colibri.server.boot import register_catalogue
-from colibri.server.context import create_server
+from colibri.server.context import create_server, register_catalogue
 from colibri.server.transport import Stream, claim_stdout
 
 EX_FAULT = 1

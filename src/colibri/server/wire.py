@@ -3,9 +3,9 @@
 Revisions: 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 begin with `initialize`; 2026-07-28 has
 no handshake, each request names its version in `_meta`. Which rules hold is decided per request.
 
-DatabaseError
-    -32700  the text of a line is not acceptable JSON; id null
-    -32600  a JSON value that is no request (also a batch), or an id that is still in use
+ERRORS
+    -32700  the text of a line is not acceptable JSON; the id is the request's where it can be read
+    -32600  a JSON value that is no request (also a batch), an id that is still in use or too long
     -32601  a method that the request's revision does not have
     -32602  params that do not fit; an unknown tool; a cursor (there is one page)
     -32022  a version in `_meta` that is not served; data has `supported` and `requested`
@@ -15,28 +15,26 @@ A response is no request either, but answering it could make two servers answer 
 it is passed over.
 """
 
-import json
-import threading
-
-from colibri.core import canonical
+from colibri.server.answers import Fault, Request, dump, error_line, is_id
 from colibri.server.lines import Lines, Malformed, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol, TypeGuard
+    from typing import Protocol
+
+    from colibri.server.answers import Answers
 
     class Service(Protocol):
         """What the wire asks of the server behind it."""
 
-        version: str
         instructions: str
 
         def tool_list(self) -> bytes:
             """The JSON array of the tools that can be called."""
 
         def call(self, request: "Request", name: str, arguments: object) -> None:
-            """Take a tools/call; send what `answer` or `fail` gives for it, from any thread."""
+            """Take a tools/call; whoever serves it answers it, from any thread."""
 
         def cancel(self, request: "Request") -> bool:
             """Drop a call that still waits; False when it runs already."""
@@ -46,6 +44,7 @@ HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_REVISIONS = ("2026-07-28",)
 
 MAX_SUBSCRIPTIONS = 16
+MAX_KEPT_ID = 1024
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -57,7 +56,6 @@ TOO_MANY_SUBSCRIPTIONS = -32010
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-_SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 # How long a client may keep what it was told of the server and its tools: both are fixed for the
@@ -65,40 +63,16 @@ _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _CACHE_HINTS = {"ttlMs": 300_000, "cacheScope": "public"}
 
 
-class Fault(Exception):
-    """A request that gets a JSON-RPC error."""
-
-    def __init__(self, code: int, message: str, data: object = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
-
-
-class Request:
-    """A request under way; `work` is for whoever serves it."""
-
-    __slots__ = ("id", "line", "method", "modern", "params", "work")
-
-    def __init__(self, id: str | int, method: str, line: bytes) -> None:
-        self.id = id
-        self.method = method
-        self.line = line
-        self.modern = False
-        self.params: dict[str, object] = {}
-        self.work: object = None
-
-
 class Wire:
-    """One connection: its era, the requests under way, and how they are answered."""
+    """One connection: its era, and what each line that comes in asks for."""
 
-    def __init__(self, service: "Service", send: "Callable[[bytes], None]") -> None:
+    def __init__(
+        self, service: "Service", answers: "Answers", send: "Callable[[bytes], None]"
+    ) -> None:
         self._service = service
+        self._answers = answers
         self._send = send
-        self._server_info = {"name": "colibri", "title": "Colibri", "version": service.version}
         self._lines = Lines()
-        self._open: dict[str | int, Request] = {}
-        self._open_lock = threading.Lock()
         self._subscriptions: dict[str | int, Request] = {}
         self._initialized = False
         self._spoke_modern = False
@@ -121,39 +95,6 @@ class Wire:
             del self._subscriptions[request.id]
             self._result(request, {}, {_SUBSCRIPTION: request.id})
 
-    def answer(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
-        """The line that ends a call with a result, whose members are JSON without the braces.
-
-        Empty if the call has ended already.
-        """
-        return self._result_line(request, meta, *members) if self._close(request) else b""
-
-    def fail(self, request: Request, code: int, message: str, data: object = None) -> bytes:
-        """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
-        fault = Fault(code, message, data)
-        return _error_line(request.id, fault) if self._close(request) else b""
-
-    def _result_line(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
-        tail = b""
-        if request.modern:
-            tail = b',"resultType":"complete"'
-            meta = {**meta, _SERVER_INFO: self._server_info}
-        if meta:
-            tail += b',"_meta":' + canonical.dump(meta)
-        if not members:
-            tail = tail.removeprefix(b",")
-        id = b"%d" % request.id if isinstance(request.id, int) else _dump(request.id)
-        # In one step: an answer may be large.
-        return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":{', *members, tail, b"}}\n"))
-
-    def _close(self, request: Request) -> bool:
-        """Whether the request was still under way; its id may meanwhile be another one's."""
-        with self._open_lock:
-            if self._open.get(request.id) is not request:
-                return False
-            del self._open[request.id]
-            return True
-
     # One line.
 
     def _line(self, line: bytes | Malformed) -> None:
@@ -163,7 +104,7 @@ class Wire:
             if line.strip(b" \t\r"):  # a blank line says nothing
                 self._message(parse(line), line)
         except Malformed as problem:
-            self._send(_error_line(None, Fault(PARSE_ERROR, f"parse error: {problem}")))
+            self._send(error_line(problem.id, Fault(PARSE_ERROR, f"parse error: {problem}")))
 
     def _message(self, message: object, line: bytes) -> None:
         try:
@@ -172,7 +113,7 @@ class Wire:
                 self._serve(request)
         except Fault as fault:
             id = message.get("id") if isinstance(message, dict) else None
-            self._send(_error_line(id if _is_id(id) else None, fault))
+            self._send(error_line(id, fault))
 
     def _classify(self, message: object, line: bytes) -> Request | None:
         """A request, or None for a notification or response, which are dealt with here."""
@@ -189,12 +130,12 @@ class Wire:
         if "id" not in message:
             self._notified(method, message.get("params"))
             return None
-        if not _is_id(message["id"]):
+        if not is_id(message["id"]):
             raise Fault(INVALID_REQUEST, '"id" must be a string or an integer')
         return self._request(Request(message["id"], method, line), message)
 
     def _request(self, request: Request, message: dict[str, object]) -> Request:
-        if request.id in self._open or request.id in self._subscriptions:
+        if request.id in self._answers.open or request.id in self._subscriptions:
             raise Fault(INVALID_REQUEST, "this id belongs to a request that is still under way")
         params = message.get("params", {})
         if not isinstance(params, dict):
@@ -233,11 +174,11 @@ class Wire:
         if method != "notifications/cancelled" or not isinstance(params, dict):
             return
         id = params.get("requestId")
-        if not _is_id(id) or self._subscriptions.pop(id, None) is not None:
+        if not is_id(id) or self._subscriptions.pop(id, None) is not None:
             return
-        request = self._open.get(id)
+        request = self._answers.open.get(id)
         if request is not None and self._service.cancel(request):
-            self._close(request)
+            self._answers.close(request)
 
     # The methods.
 
@@ -260,7 +201,7 @@ class Wire:
         result: dict[str, object] = {
             "protocolVersion": agreed,
             "capabilities": {"tools": {}},
-            "serverInfo": self._server_info,
+            "serverInfo": self._answers.server_info,
             "instructions": self._service.instructions,
         }
         self._result(request, result)
@@ -282,15 +223,15 @@ class Wire:
             raise Fault(INVALID_PARAMS, "tools/list has one page: ask without cursor")
         members = b'"tools":' + self._service.tool_list()
         if request.modern:
-            members += b"," + _dump(_CACHE_HINTS)[1:-1]
-        self._send(self._result_line(request, {}, members))
+            members += b"," + dump(_CACHE_HINTS)[1:-1]
+        self._send(self._answers.result_line(request, {}, members))
 
     def _tools_call(self, request: Request) -> None:
         name = request.params.get("name")
         if not isinstance(name, str):
             raise Fault(INVALID_PARAMS, '"name" must be a string: the name of a tool of tools/list')
         arguments = request.params.get("arguments")
-        self._open[request.id] = request
+        self._answers.open[request.id] = request
         request.params = {}  # the service has what it needs of them
         self._service.call(request, name, {} if arguments is None else arguments)
 
@@ -300,6 +241,10 @@ class Wire:
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             message = f"{MAX_SUBSCRIPTIONS} subscriptions are open: cancel one of them first"
             raise Fault(TOO_MANY_SUBSCRIPTIONS, message)
+        if isinstance(request.id, str) and len(request.id) > MAX_KEPT_ID:
+            message = f"the id of a subscription has at most {MAX_KEPT_ID} characters"
+            raise Fault(INVALID_REQUEST, message)
+        request.line, request.params = b"", {}  # it is kept for long, and these may be large
         self._subscriptions[request.id] = request
         # Nothing that could be listened to ever changes here, so the granted subset is empty.
         acknowledged = {
@@ -307,15 +252,15 @@ class Wire:
             "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": {_SUBSCRIPTION: request.id}, "notifications": {}},
         }
-        self._send(_dump(acknowledged) + b"\n")
+        self._send(dump(acknowledged) + b"\n")
         if self._closing:
             self.close_subscriptions()
 
     def _result(
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
-        members = (_dump(result)[1:-1],) if result else ()
-        self._send(self._result_line(request, meta or {}, *members))
+        members = (dump(result)[1:-1],) if result else ()
+        self._send(self._answers.result_line(request, meta or {}, *members))
 
 
 _HANDSHAKE_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {
@@ -337,21 +282,3 @@ def _no_such_method(request: Request, methods: "dict[str, Callable[[Wire, Reques
     if not request.modern and request.method in _MODERN_METHODS:
         message += f'; with "{_VERSION}" in _meta also {request.method}'
     return message
-
-
-def _error_line(id: object, fault: Fault) -> bytes:
-    error: dict[str, object] = {"code": fault.code, "message": fault.message}
-    if fault.data is not None:
-        error["data"] = fault.data
-    return _dump({"jsonrpc": "2.0", "id": id, "error": error}) + b"\n"
-
-
-def _is_id(value: object) -> "TypeGuard[str | int]":
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-_to_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _dump(value: object) -> bytes:
-    return _to_text(value).encode()

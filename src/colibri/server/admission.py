@@ -1,0 +1,131 @@
+"""Which calls are admitted: the tools, the mode, the server's condition, and what waits already.
+
+A call that is admitted goes to its lane; any other is turned away at once.
+"""
+
+import json
+import threading
+
+from colibri.core.modes import MODE_GRANTS
+from colibri.server import envelope
+from colibri.server.call import Call, UnknownTool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from colibri.core.modes import Mode
+    from colibri.server.answers import Request
+    from colibri.server.call import Registered
+    from colibri.server.health import Health
+    from colibri.server.life import Life
+    from colibri.server.pipeline import Pipeline
+
+MAX_CALLS = 1024
+MAX_WAITING_BYTES = 64 * 1024 * 1024  # 32 MiB of lines in ASCII, and those as parsed
+MAX_NAME = 4096  # of a tool that does not exist; a secret cut off later might not be recognised
+
+
+class Load:
+    """Calls accepted and not yet answered, over all lanes, and what they weigh in memory."""
+
+    def __init__(self, emptied: "Callable[[], None]") -> None:
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+        self._bytes = 0
+        self._emptied = emptied
+
+    def accept(self, call: Call) -> bool:
+        """Count a call in, or refuse it because a bound is reached."""
+        with self._lock:
+            if len(self._calls) >= MAX_CALLS or self._bytes + call.weight > MAX_WAITING_BYTES:
+                return False
+            self._calls.add(call)
+            self._bytes += call.weight
+        return True
+
+    def release(self, call: Call) -> None:
+        """Count a call out, if it was counted in."""
+        with self._lock:
+            if call in self._calls:
+                self._calls.remove(call)
+                self._bytes -= call.weight
+        if not self._calls:
+            self._emptied()
+
+    def of(self, lane: str) -> list[Call]:
+        """The calls of a lane that are not answered yet."""
+        with self._lock:
+            return [call for call in self._calls if call.lane == lane]
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+
+class Admission:
+    """The door of one server; it is what the wire asks."""
+
+    def __init__(self, mode: "Mode", life: "Life", health: "Health", load: Load) -> None:
+        self.mode = mode
+        self.health = health
+        self.load = load
+        self.tools: dict[str, Registered] = {}
+        self.instructions = ""
+        self._life = life
+        self._listed: bytes | None = None
+        self._pipeline: Pipeline
+        self._lanes: dict[str, Callable[[Call], None]]
+
+    def attach(self, pipeline: "Pipeline", lanes: "dict[str, Callable[[Call], None]]") -> None:
+        """Where calls go from here."""
+        self._pipeline = pipeline
+        self._lanes = lanes
+
+    def admitted(self) -> "list[Registered]":
+        """The tools that the mode admits, in order."""
+        grants = MODE_GRANTS[self.mode]
+        return [tool for tool in self.tools.values() if tool.capability in grants]
+
+    def tool_list(self) -> bytes:
+        """The JSON array of the admitted tools."""
+        if self._listed is None:  # once connected, the tools stay as they are
+            listings = [tool.listing for tool in self.admitted()]
+            text = json.dumps(listings, ensure_ascii=False, separators=(",", ":"))
+            self._listed = text.encode()
+        return self._listed
+
+    def call(self, request: "Request", name: str, arguments: object) -> None:
+        """Hand a call to its lane, or turn it away."""
+        tool = self.tools.get(name)
+        if tool is None or tool.capability not in MODE_GRANTS[self.mode]:
+            call = Call(request, name[:MAX_NAME], arguments, None)
+            call.refusal = UnknownTool(self._unknown(name))  # {} is for the name
+        else:
+            call = Call(request, name, arguments, tool)
+        request.work = call
+        if self._life.stop_reason is not None:
+            why = "the server is shutting down"
+            self._pipeline.turn_away(call, envelope.SHUTTING_DOWN, why)
+        elif call.lane == "probe":
+            self._pipeline.probe(call)
+        elif tool is not None and (held := self.health.why_not(tool.capability)) is not None:
+            self._pipeline.turn_away(call, envelope.UNAVAILABLE, held)
+        elif not self.load.accept(call):
+            why = "too many calls wait for their answer: wait for some of them, then retry"
+            self._pipeline.turn_away(call, envelope.OVERLOADED, why)
+        else:
+            self._lanes[call.lane](call)
+            if not self._life.may_load.is_set():
+                self._life.may_load.set()
+
+    def cancel(self, request: "Request") -> bool:
+        """Drop a call that no transaction has seen yet."""
+        assert isinstance(request.work, Call)  # a request under way is a call
+        return request.work.cancel()
+
+    def _unknown(self, name: str) -> str:
+        """What to say about a tool that is not there; stage 2 makes its name safe to repeat."""
+        names = ", ".join(tool.name for tool in self.admitted())
+        if name in self.tools:
+            return f"the tool {{}} is not admitted in mode {self.mode}; there are: {names}"
+        return f"there is no tool {{}}; there are: {names}"

@@ -1,0 +1,100 @@
+"""JSON-RPC lines that go out, and which requests are still owed one: each is answered once."""
+
+import json
+import threading
+
+from colibri.core import canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+
+
+class Fault(Exception):
+    """A request that gets a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class Request:
+    """A request under way; `work` is for whoever serves it."""
+
+    __slots__ = ("id", "line", "method", "modern", "params", "work")
+
+    def __init__(self, id: str | int, method: str, line: bytes) -> None:
+        self.id = id
+        self.method = method
+        self.line = line
+        self.modern = False
+        self.params: dict[str, object] = {}
+        self.work: object = None
+
+
+class Answers:
+    """The calls under way on one connection, and the lines that end them."""
+
+    def __init__(self, version: str) -> None:
+        self.server_info = {"name": "colibri", "title": "Colibri", "version": version}
+        self.open: dict[str | int, Request] = {}
+        self._lock = threading.Lock()
+
+    def answer(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
+        """The line that ends a call with a result, whose members are JSON without the braces.
+
+        Empty if the call has ended already.
+        """
+        return self.result_line(request, meta, *members) if self.close(request) else b""
+
+    def fail(self, request: Request, code: int, message: str, data: object = None) -> bytes:
+        """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
+        fault = Fault(code, message, data)
+        return error_line(request.id, fault) if self.close(request) else b""
+
+    def close(self, request: Request) -> bool:
+        """Whether the request was still under way; its id may meanwhile be another one's."""
+        with self._lock:
+            if self.open.get(request.id) is not request:
+                return False
+            del self.open[request.id]
+            return True
+
+    def result_line(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
+        """The line of a result."""
+        tail = b""
+        if request.modern:
+            tail = b',"resultType":"complete"'
+            meta = {**meta, SERVER_INFO: self.server_info}
+        if meta:
+            tail += b',"_meta":' + canonical.dump(meta)
+        if not members:
+            tail = tail.removeprefix(b",")
+        id = b"%d" % request.id if isinstance(request.id, int) else dump(request.id)
+        # In one step: an answer may be large.
+        return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":{', *members, tail, b"}}\n"))
+
+
+def error_line(id: object, fault: Fault) -> bytes:
+    """The line of an error; its id is null where none is known."""
+    error: dict[str, object] = {"code": fault.code, "message": fault.message}
+    if fault.data is not None:
+        error["data"] = fault.data
+    return dump({"jsonrpc": "2.0", "id": id if is_id(id) else None, "error": error}) + b"\n"
+
+
+def is_id(value: object) -> "TypeGuard[str | int]":
+    """Whether a request may have this id."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+_to_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def dump(value: object) -> bytes:
+    """A value as JSON."""
+    return _to_text(value).encode()

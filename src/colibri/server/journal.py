@@ -1,0 +1,217 @@
+"""The ledger as the lanes share it: who may write to it now, and what waits to be written.
+
+The write thread holds `writing` during a round. A read that finds it free commits its record on its
+own thread, which is quicker than waking another; where it is taken, or another process writes, the
+record is handed over as a Job.
+"""
+
+import threading
+from collections import deque
+
+from colibri.core.errors import Unavailable
+from colibri.core.modes import Mode
+from colibri.server.faults import Busy, CommitFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from colibri.config import Config
+    from colibri.core.ledger import Entry
+    from colibri.server.call import Call
+    from colibri.server.envelope import Outcome
+    from colibri.server.health import Health
+    from colibri.server.recorder import Recorder
+    from colibri.store.ledger import Chain
+
+    Record: TypeAlias = "Callable[[Recorder, Chain], Entry]"
+
+STOPPED = "the write thread has stopped"
+FOREVER = float("inf")
+
+
+class Job:
+    """A record that another lane wants in the ledger; `settled` is told how it went."""
+
+    __slots__ = ("_done", "_settled", "answered", "durable", "entry", "failure", "record", "until")
+
+    def __init__(
+        self,
+        record: "Record",
+        settled: "Callable[[Job], None] | None" = None,
+        *,
+        durable: bool = False,
+        answered: bool = False,
+        until: float = FOREVER,
+    ) -> None:
+        self.record = record
+        self.durable = durable
+        self.answered = answered
+        self.until = until
+        self.entry: Entry | None = None
+        self.failure: Exception | None = None
+        self._settled = settled
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a thread waits for it; what is answered already has time."""
+        return self._settled is None
+
+    def finish(self, failure: Exception | None = None) -> None:
+        """It was committed, or could not be."""
+        self.failure = failure
+        if failure is not None:
+            self.entry = None
+        if self._settled is not None:
+            self._settled(self)
+        self._done.release()
+
+    def wait(self) -> None:
+        """Block until it is committed, or could not be."""
+        self._done.acquire()
+
+    def again(self) -> None:
+        """It could not be committed without waiting: somebody else will try."""
+        self.wait()
+        self.failure = None
+
+
+class Journal:
+    """The recorder, once the database is open; `status` and `failure` say how it stands."""
+
+    def __init__(
+        self,
+        config: "Config | None",
+        mode: Mode,
+        health: "Health",
+        uncaught: "Callable[[BaseException], None]",
+    ) -> None:
+        self.configured = config is not None
+        self.writing = threading.Lock()  # whoever holds it may use the recorder
+        self.recorder: Recorder | None = None
+        self.failure: str | None = None
+        self.status = "not configured" if config is None else "opening"
+        if config is not None and mode == Mode.MINIMAL:
+            self.status = "not opened in MINIMAL"
+        self.unwritten_probes = 0
+        self._recording = config is not None and mode not in (Mode.READONLY, Mode.MINIMAL)
+        self._health = health
+        self._uncaught = uncaught
+        self._owed: deque[tuple[Call, Outcome]] = deque()  # exits of calls that are answered
+        self._hand_over: Callable[[Job], None]
+
+    def attach(self, hand_over: "Callable[[Job], None]") -> None:
+        """Where jobs go: to the write thread."""
+        self._hand_over = hand_over
+
+    def is_kept(self) -> bool:
+        """Whether calls are recorded, now or when the database is open."""
+        return self._recording and self.failure is None and not self._health.latched
+
+    def usable(self) -> "Recorder | None":
+        """The recorder, unless nothing may be written any more."""
+        return None if self._health.latched else self.recorder
+
+    def why_not(self) -> Unavailable:
+        """Why nothing can be written or read."""
+        if self.failure is not None:
+            return Unavailable(f"the database is not open: {self.failure}")
+        return Unavailable(self._health.condition.why or "this server has no database")
+
+    def later(self, record: "Record", settled: "Callable[[Job], None]") -> None:
+        """Have a record of a probe written when there is time."""
+        self._hand_over(Job(record, settled))
+
+    def commit(self, job: Job) -> "Entry | None":
+        """Have a record committed, on the thread of a lane that waits for it; raises Busy.
+
+        None where the ledger cannot be written.
+        """
+        if not self.is_kept():
+            return None
+        done = False
+        if self.writing.acquire(blocking=False):
+            try:
+                done = self._commit_here(job)
+            finally:
+                self.writing.release()
+        if not done:
+            self._hand_over(job)
+        job.wait()
+        if isinstance(job.failure, Busy):
+            raise job.failure
+        return job.entry
+
+    def _commit_here(self, job: Job) -> bool:
+        """False if it has to wait: for another process, or for probes that were answered before."""
+        recorder = self.usable()
+        if recorder is None or self.unwritten_probes:
+            return False
+        problem = None
+        try:
+            problem = self.write(recorder, [job], [], patient=False)
+        except Exception as fatal:  # it would have ended the write thread, and so the server
+            self._uncaught(fatal)
+        if isinstance(problem, Busy):
+            job.again()
+            return False
+        return True
+
+    def receipt(self, entry: "Entry") -> dict[str, object] | None:
+        """A head that a client may keep as proof: no power cut can take it back.
+
+        It is the call's exit record where that is synced; else the newest head that is, if any.
+        """
+        recorder = self.recorder
+        if recorder is None or (synced := recorder.synced) is None:
+            return None
+        head = entry if entry.seq <= synced.seq else synced
+        return {"log": recorder.log, "seq": head.seq, "head": head.leaf.hex()}
+
+    def owe(self, call: "Call", outcome: "Outcome") -> None:
+        """A call that was entered is answered without an exit: the next transaction writes it."""
+        self._owed.append((call, outcome))
+
+    def write(
+        self, recorder: "Recorder", jobs: list[Job], calls: "list[Call]", *, patient: bool = True
+    ) -> Unavailable | CommitFailed | None:
+        """One transaction for what is owed, for jobs, and for the enter records of calls.
+
+        What kept it from being committed is given back; the jobs were told then.
+        """
+        owed = list(self._owed)
+
+        def append(chain: "Chain") -> None:
+            for call, outcome in owed:
+                recorder.exit(chain, call, outcome)
+            for job in jobs:
+                job.entry = job.record(recorder, chain)
+            for call in calls:
+                recorder.enter(chain, call)
+
+        problem: Unavailable | CommitFailed | None = None
+        try:
+            recorder.transact(
+                append,
+                durable=any(job.durable for job in jobs),
+                answered=any(job.answered for job in jobs),
+                patient=patient,
+            )
+        except (Unavailable, CommitFailed) as kept_from:
+            problem = kept_from
+        except BaseException:
+            _finish(jobs, Unavailable(STOPPED))
+            raise
+        if problem is None:
+            for _ in owed:
+                self._owed.popleft()
+        _finish(jobs, problem)
+        return problem
+
+
+def _finish(jobs: list[Job], failure: Exception | None) -> None:
+    for job in jobs:
+        job.finish(failure)

@@ -1,0 +1,99 @@
+"""The main loop: waits for bytes, hands them to the wire, until there is a reason to stop.
+
+Signals only give such a reason and wake the loop. A second one while calls are running ends the
+process at once, with 1: what was acknowledged is safe.
+"""
+
+import os
+import signal
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from colibri.server.admission import Load
+    from colibri.server.life import Life
+    from colibri.server.outbox import Outbox
+    from colibri.server.transport import Transport
+    from colibri.server.wire import Wire
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Loop:
+    """The thread that runs the server, and what it looks at; `runner` is that thread."""
+
+    def __init__(
+        self, life: "Life", transport: "Transport", outbox: "Outbox", wire: "Wire", load: "Load"
+    ) -> None:
+        self._life = life
+        self._outbox = outbox
+        self._wire = wire
+        self._load = load
+        self._input_ended = False
+        self.transport = transport
+        self.runner: threading.Thread | None = None
+
+    def run(self, shut_down: "Callable[[], int]", *, install_handlers: bool) -> int:
+        """Serve until a signal, the end of input or an uncaught exception; the exit code."""
+        self.runner = threading.current_thread()  # before the first look at stop_reason: see stop
+        restore = self._install_signals() if install_handlers else None
+        try:
+            try:
+                while self._life.stop_reason is None:
+                    self._turn(None)
+            except Exception as problem:
+                self._life.uncaught(problem)
+            return shut_down()
+        finally:
+            if restore is not None:
+                restore()
+            self.runner = None
+
+    def drain(self, left: "Callable[[], float]") -> None:
+        """Go on until every accepted call is answered and its answer taken."""
+        self._wire.close_subscriptions()
+        while len(self._load) or self.transport.unsent:
+            self._turn(left())
+
+    def open_calls(self) -> int:
+        """How many calls are accepted and not answered."""
+        return len(self._load)
+
+    def _turn(self, timeout: float | None) -> None:
+        """Wait once, and handle what came."""
+        reading = self._outbox.has_room() and not self._input_ended
+        chunk = self.transport.receive(timeout, reading=reading)
+        self._outbox.has_room()
+        if chunk:
+            self._wire.feed(chunk)
+        elif chunk == b"" and not self._input_ended:
+            self._input_ended = True
+            self._wire.end()
+            self._life.stop("end of input")
+
+    def _install_signals(self) -> "Callable[[], None] | None":
+        """Let SIGTERM and SIGINT stop the server, where this thread may say so; how to undo it."""
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        signalled = False
+
+        def handle(number: int, frame: "FrameType | None") -> None:
+            nonlocal signalled
+            if signalled and len(self._load):
+                os._exit(1)
+            signalled = True
+            self._life.stop(signal.Signals(number).name)
+
+        before = {number: signal.signal(number, handle) for number in _SIGNALS}
+        # A signal that comes just before the loop begins to wait must end that wait too.
+        wakeup = signal.set_wakeup_fd(self.transport.wake_fd, warn_on_full_buffer=False)
+
+        def restore() -> None:
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        return restore

@@ -1,0 +1,95 @@
+"""What leaves the server: answers, each once, and a stop sign while too much is left unread."""
+
+import threading
+
+from colibri.server.call import UnknownTool
+from colibri.server.stages import UNKNOWN_TOOL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from colibri.core.ledger import Entry
+    from colibri.server.admission import Load
+    from colibri.server.answers import Answers
+    from colibri.server.audit import Audit
+    from colibri.server.call import Call
+    from colibri.server.envelope import Outcome
+    from colibri.server.journal import Journal
+    from colibri.server.transport import Transport
+
+WRITE_BYTES = 64 * 1024  # as much as a pipe holds unless somebody widened it
+MAX_UNREAD = 32 * 1024 * 1024
+# A client opens with a handshake and tools/list. Loading the database and the tools competes with
+# the main thread for the interpreter, so it begins after these two, or when a call needs it.
+OPENING_ANSWERS = 2
+
+
+class Outbox:
+    """`room` is clear while a lane must not begin a call, because answers pile up unread."""
+
+    def __init__(
+        self,
+        transport: "Transport",
+        answers: "Answers",
+        audit: "Audit",
+        journal: "Journal",
+        load: "Load",
+        may_load: threading.Event,
+    ) -> None:
+        self._transport = transport
+        self._answers = answers
+        self._audit = audit
+        self._journal = journal
+        self._load = load
+        self._may_load = may_load
+        self._sent = 0
+        self.room = threading.Event()
+        self.room.set()
+
+    def send(self, lines: bytes) -> None:
+        """Send whole lines, from any thread; none is nothing to send."""
+        if not lines:
+            return
+        self._transport.send(lines)
+        if self._transport.unsent > MAX_UNREAD:
+            self.room.clear()
+        if not self._may_load.is_set():
+            self._sent += 1
+            if self._sent >= OPENING_ANSWERS:
+                self._may_load.set()
+
+    def has_room(self) -> bool:
+        """Whether more may be read; lets the lanes go on when it may."""
+        if self._transport.unsent > MAX_UNREAD:
+            return False
+        if not self.room.is_set():
+            self.room.set()
+        return True
+
+    def finish(self, done: "Sequence[tuple[Call, Outcome, Entry | None]]") -> None:
+        """End calls, in order. Their answers leave together: each write wakes the client."""
+        lines, size = [], 0
+        for call, outcome, entry in done:
+            line = self._answer(call, outcome, entry)
+            lines.append(line)
+            size += len(line)
+            if size >= WRITE_BYTES:
+                self.send(b"".join(lines))
+                lines, size = [], 0
+        self.send(b"".join(lines))
+        for call, _, _ in done:
+            self._load.release(call)
+
+    def _answer(self, call: "Call", outcome: "Outcome", entry: "Entry | None") -> bytes:
+        self._audit.exit(call, outcome)
+        if outcome.body is None:
+            if isinstance(call.refusal, UnknownTool):
+                return self._answers.fail(call.request, UNKNOWN_TOOL, str(call.refusal))
+            return b""
+        meta: dict[str, object] = {}
+        if entry is not None and (receipt := self._journal.receipt(entry)) is not None:
+            meta["colibri/receipt"] = receipt
+        if call.redacted:
+            meta["colibri/redacted"] = call.redacted
+        return self._answers.answer(call.request, meta, *outcome.members())

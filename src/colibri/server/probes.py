@@ -1,0 +1,90 @@
+"""The two probes: server_ping and server_health, answered on the main thread without waiting."""
+
+import os
+
+from colibri.core.modes import MODE_GRANTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from colibri.config import Config
+    from colibri.server.admission import Admission
+    from colibri.server.clock import Clock
+    from colibri.server.health import Health, Snapshot
+    from colibri.server.journal import Journal
+    from colibri.server.life import Life
+
+STAGES = ("lane", "validate", "enter", "dispatch", "exit")
+
+
+class Probes:
+    """What they look at."""
+
+    def __init__(
+        self,
+        version: str,
+        config: "Config | None",
+        clock: "Clock",
+        life: "Life",
+        admission: "Admission",
+        journal: "Journal",
+    ) -> None:
+        self._version = version
+        self._path = None if config is None else config.db_path
+        self._clock = clock
+        self._life = life
+        self._admission = admission
+        self._journal = journal
+
+    def ping(self) -> dict[str, object]:
+        """server_ping."""
+        uptime = self._clock.uptime_ms()
+        return {"version": self._version, "mode": self._admission.mode.value, "uptime_ms": uptime}
+
+    def report(self) -> dict[str, object]:
+        """server_health: the six fields of seed 003 §3.2, then the rest."""
+        admission, health = self._admission, self._admission.health
+        snapshot = health.snapshot
+        names = [tool.name for tool in admission.admitted()]
+        return {
+            "status": "ok",
+            "version": self._version,
+            "uptime_ms": self._clock.uptime_ms(),
+            "db_tables": health.db_tables,
+            "phase": self._life.phase or "phase1",
+            "mode": admission.mode.value,
+            "db": self._database(health),
+            "condition": self._condition(health, snapshot),
+            "tools": {"count": len(names), "names": names},
+            "capabilities": sorted(one.value for one in MODE_GRANTS[admission.mode]),
+            "stages": list(STAGES),
+            "skill_count": health.skill_count,
+            "queues": {lane: len(admission.load.of(lane)) for lane in ("read", "write")},
+            "open_calls": 0 if snapshot is None else snapshot.open_calls,
+            "dropped": health.counts(),
+        }
+
+    def _database(self, health: "Health") -> dict[str, object]:
+        return {
+            "path": self._path,
+            "status": self._journal.status,
+            "size_bytes": _size(self._path),
+            "wal_bytes": _size(None if self._path is None else self._path + "-wal"),
+            "sqlite_version": health.sqlite_version,
+        }
+
+    def _condition(self, health: "Health", snapshot: "Snapshot | None") -> dict[str, object]:
+        condition = health.condition
+        checks = {} if snapshot is None else dict(snapshot.checks)
+        checks["disk"] = "full" if health.disk_full else "ok"
+        if condition.why:
+            checks["condition"] = condition.why
+        age = None if snapshot is None else max(0, int(self._clock.now_ms() - snapshot.at_ms))
+        state, cause = condition.state.value, condition.cause
+        return {"state": state, "cause": cause, "checks": checks, "age_ms": age}
+
+
+def _size(path: str | None) -> int:
+    try:
+        return 0 if path is None else os.stat(path).st_size
+    except OSError:
+        return 0
