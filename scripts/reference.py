@@ -52,7 +52,9 @@ task that does not exist it answers an empty list.
 
 Of each tool there is what `data` holds when it succeeded: `a.b` is within `a`, `a[].b` in each item
 of it. Times are UTC, hashes 64 hex digits. `_meta` of the answer to a recorded call has a receipt,
-`colibri/receipt` with `log`, `seq` and `head`; the two probes are recorded later and have none.
+`colibri/receipt` with `log`, `seq` and `head`, a head of the log that no power cut takes back: of a
+change its own exit record, of a read the newest head that is synced. There is none before the
+server's first change, and none for the two probes, which are recorded later.
 
 Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
 name the nearest one.

@@ -1,5 +1,7 @@
 """`colibri serve` goes straight to the server; anything else loads the CLI."""
 
+import os
+import signal
 import sys
 
 
@@ -7,6 +9,7 @@ def main() -> None:
     """The console script."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["serve"] and (options := _options(arguments[1:])) is not None:
+        _end_in_order()
         from colibri.server import main as serve  # only what serving needs
 
         sys.exit(serve(**options))
@@ -15,6 +18,15 @@ def main() -> None:
     except ImportError as problem:
         sys.exit(_incomplete(problem))
     sys.exit(command(arguments))
+
+
+def _end_in_order() -> None:
+    """A signal before the server is built finds nothing to end: hosts send two to one that starts.
+
+    The server's own handlers take over when it serves, and give back to these at its end.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
 
 
 def _incomplete(problem: ImportError) -> int:

@@ -59,10 +59,13 @@ class Ledger:
         self.leaves[self.seq] = receipt["head"]
 
     def extend_unseen(self, count: int, receipt: JSON | None) -> None:
-        """A read has written so many records; its receipt, if any, is an older, synced head."""
+        """A read has written so many records; its receipt, if any, is an older, synced head.
+
+        The newest that it can be is the enter of a verification.
+        """
         self.seq += count
         if receipt is not None:
-            assert receipt["seq"] <= self.seq + 2 * self.late - count, receipt
+            assert receipt["seq"] < self.seq + 2 * self.late, receipt
             assert self.leaves.get(receipt["seq"], receipt["head"]) == receipt["head"], receipt
 
     def check_late(self, more: int) -> None:

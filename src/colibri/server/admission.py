@@ -4,7 +4,6 @@ A call that is admitted goes to its lane; any other is turned away at once.
 """
 
 import json
-import threading
 
 from colibri.core.modes import MODE_GRANTS
 from colibri.server import envelope
@@ -19,53 +18,16 @@ if TYPE_CHECKING:
     from colibri.server.call import Registered
     from colibri.server.health import Health
     from colibri.server.life import Life
+    from colibri.server.load import Load
     from colibri.server.pipeline import Pipeline
 
-MAX_CALLS = 1024
-MAX_WAITING_BYTES = 64 * 1024 * 1024  # 32 MiB of lines in ASCII, and those as parsed
 MAX_NAME = 4096  # of a tool that does not exist; a secret cut off later might not be recognised
-
-
-class Load:
-    """Calls accepted and not yet answered, over all lanes, and what they weigh in memory."""
-
-    def __init__(self, emptied: "Callable[[], None]") -> None:
-        self._lock = threading.Lock()
-        self._calls: set[Call] = set()
-        self._bytes = 0
-        self._emptied = emptied
-
-    def accept(self, call: Call) -> bool:
-        """Count a call in, or refuse it because a bound is reached."""
-        with self._lock:
-            if len(self._calls) >= MAX_CALLS or self._bytes + call.weight > MAX_WAITING_BYTES:
-                return False
-            self._calls.add(call)
-            self._bytes += call.weight
-        return True
-
-    def release(self, call: Call) -> None:
-        """Count a call out, if it was counted in."""
-        with self._lock:
-            if call in self._calls:
-                self._calls.remove(call)
-                self._bytes -= call.weight
-        if not self._calls:
-            self._emptied()
-
-    def of(self, lane: str) -> list[Call]:
-        """The calls of a lane that are not answered yet."""
-        with self._lock:
-            return [call for call in self._calls if call.lane == lane]
-
-    def __len__(self) -> int:
-        return len(self._calls)
 
 
 class Admission:
     """The door of one server; it is what the wire asks."""
 
-    def __init__(self, mode: "Mode", life: "Life", health: "Health", load: Load) -> None:
+    def __init__(self, mode: "Mode", life: "Life", health: "Health", load: "Load") -> None:
         self.mode = mode
         self.health = health
         self.load = load

@@ -2,6 +2,8 @@
 
 import time
 
+FOREVER = float("inf")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,14 @@ so neither does an id after a restart.
 """
 
 import os
+from collections import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+POOL_BYTES = 4096
 
 
 class Ids:
@@ -16,12 +20,13 @@ class Ids:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = seed
+        self._pool: deque[bytes] = deque()
         self.nonce: Callable[[int], bytes] = self._random_nonce if seed is None else self._nonce
 
     def draw(self, purpose: str, seq: int) -> bytes:
         """32 bytes for this purpose at this place of the ledger."""
         if self._seed is None:
-            return os.urandom(32)
+            return self._random_nonce(seq)
         import hashlib  # only TEST derives; hashlib costs 4 ms of start-up
 
         return hashlib.sha256(f"{self._seed}\n{purpose}\n{seq}".encode()).digest()
@@ -42,4 +47,10 @@ class Ids:
         return self.draw("nonce", seq)
 
     def _random_nonce(self, seq: int) -> bytes:  # the same shape as the derived one
-        return os.urandom(32)
+        """From a pool: a system call costs more than 32 bytes. A deque gives each to one thread."""
+        try:
+            return self._pool.pop()
+        except IndexError:
+            raw = os.urandom(POOL_BYTES)
+            self._pool.extend(raw[at : at + 32] for at in range(32, POOL_BYTES, 32))
+            return raw[:32]

@@ -10,6 +10,7 @@ from collections import deque
 
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Mode
+from colibri.server.clock import FOREVER
 from colibri.server.faults import Busy, CommitFailed
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     Record: TypeAlias = "Callable[[Recorder, Chain], Entry]"
 
 STOPPED = "the write thread has stopped"
-FOREVER = float("inf")
 
 
 class Job:

@@ -13,17 +13,18 @@ from queue import Empty, SimpleQueue
 
 from colibri.core.errors import Unavailable
 from colibri.server.call import Call
+from colibri.server.clock import FOREVER
 from colibri.server.envelope import UNAVAILABLE
 from colibri.server.faults import Busy
-from colibri.server.journal import FOREVER, STOPPED, Job
+from colibri.server.journal import STOPPED, Job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from colibri.server.admission import Load
     from colibri.server.journal import Journal
+    from colibri.server.load import Load
     from colibri.server.pipeline import Pipeline
 
     Item: TypeAlias = "Call | Job | Callable[[], None] | None"

@@ -18,6 +18,7 @@ import time
 from collections import deque
 
 from colibri.core.errors import Unavailable
+from colibri.core.modes import Capability
 from colibri.server import envelope, log
 from colibri.server.call import Call, Work
 from colibri.server.envelope import Outcome
@@ -119,10 +120,10 @@ class Pipeline:
         """One reading call; Busy, once it is answered, if another process was in its way."""
         self.prepare(call)  # 1, 2
         # A verification hands out heads of the log: what it will name is synced first.
-        durable = call.tool is not None and call.tool.sliced
+        heads = call.tool is not None and call.tool.capability == Capability.VERIFY
         begun, entered = time.monotonic(), None
         try:
-            job = Job(lambda recorder, chain: recorder.enter(chain, call), durable=durable)
+            job = Job(lambda recorder, chain: recorder.enter(chain, call), durable=heads)
             entered = self._journal.commit(job)  # 3
             waited = time.monotonic() - begun
             call.id = call.id or self._audit.new_call_id()

@@ -9,8 +9,8 @@ import time
 
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
+from colibri.server.clock import FOREVER
 from colibri.server.faults import Guard
-from colibri.server.journal import FOREVER
 from colibri.store import ledger
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
@@ -114,8 +114,6 @@ class Recorder:
                     check_same_file(self.opened)
                 self._guard.committing = True
             self._known = chain.mark()
-            if answered:
-                check_same_file(self.opened)
         if durable:
             self.synced = self._known
         self._health.disk_full = False
