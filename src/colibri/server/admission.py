@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from colibri.server.load import Load
     from colibri.server.pipeline import Pipeline
 
+NAME = "{}"  # stands for the name of an unknown tool until stage 2 has made it safe to repeat
 MAX_NAME = 4096  # of a tool that does not exist; a secret cut off later might not be recognised
 
 
@@ -61,7 +62,7 @@ class Admission:
         tool = self.tools.get(name)
         if tool is None or tool.capability not in MODE_GRANTS[self.mode]:
             call = Call(request, name[:MAX_NAME], arguments, None)
-            call.refusal = UnknownTool(self._unknown(name))  # {} is for the name
+            call.refusal = UnknownTool(self._unknown(name))
         else:
             call = Call(request, name, arguments, tool)
         request.work = call
@@ -86,8 +87,8 @@ class Admission:
         return request.work.cancel()
 
     def _unknown(self, name: str) -> str:
-        """What to say about a tool that is not there; stage 2 makes its name safe to repeat."""
+        """What to say about a tool that is not there."""
         names = ", ".join(tool.name for tool in self.admitted())
         if name in self.tools:
-            return f"the tool {{}} is not admitted in mode {self.mode}; there are: {names}"
-        return f"there is no tool {{}}; there are: {names}"
+            return f"the tool {NAME} is not admitted in mode {self.mode}; there are: {names}"
+        return f"there is no tool {NAME}; there are: {names}"
