@@ -148,37 +148,6 @@ def test_a_misspelt_field_is_answered_with_the_nearest_known_one(server: Server)
     assert issue["allowed"] == "the fields status, project, assignee, search, limit, offset"
 
 
-@pytest.mark.parametrize("arguments", [[1], "T-0001", 7, True])
-def test_arguments_that_are_no_object_get_the_envelope(server: Server, arguments: Any) -> None:
-    """Design §5: any other non-object goes through stage 2."""
-    answer = server.request("tools/call", {"name": "task_create", "arguments": arguments})
-    (issue,) = issues(answer["result"])
-    assert (issue["problem"], issue["allowed"]) == ("not an object", "an object")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        b'{"title": "%s"}' % (b"x" * 10_000_000),
-        b'{"title": "\\ud800"}',
-        b'{"title": "\xff"}',
-        b'{"title": "x", "title": "y"}',
-        b'{"title": NaN}',
-        b'{"title": "x", "priority": 9007199254740992}',
-    ],
-    ids=["10 MB", "half a pair", "no UTF-8", "twice", "NaN", "2^53"],
-)
-def test_what_is_no_json_for_us_is_refused_by_the_wire_and_the_server_goes_on(
-    server: Server, arguments: bytes
-) -> None:
-    """Design §5: -32700 with id null; a line is at most 4 MiB."""
-    call = b'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"task_create",'
-    server.send(call + b'"arguments":' + arguments + b"}}\n")
-    answer = server.answer(None)
-    assert answer["error"]["code"] == -32700
-    assert server.data("task_get", task_id="T-0001")["title"] == "one"
-
-
 @pytest.mark.parametrize(
     ("call", "code", "facts"),
     [
