@@ -28,120 +28,18 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 # The bundle brings its own package, whose lines are not those to be measured.
 OWN = {"PYTHONPATH": "", "COVERAGE_PROCESS_START": ""}
 
-TEXT = {"type": "string", "minLength": 1}
-
-# What the schema of 2025-12-11 asks of a server that comes as a package.
-_INPUT = {
-    "description": TEXT,
-    "format": {"enum": ["string", "number", "boolean", "filepath"]},
-    "default": TEXT,
-    "choices": {"type": "array", "items": TEXT},
-}
-SERVER_SCHEMA = {
-    "type": "object",
-    "required": ["$schema", "name", "description", "version", "packages"],
-    "properties": {
-        "$schema": {
-            "const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-        },
-        "name": {"pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$", "maxLength": 200},
-        "title": {**TEXT, "maxLength": 100},
-        "description": {**TEXT, "maxLength": 100},
-        "version": {**TEXT, "pattern": r"^\d+\.\d+\.\d+"},
-        "packages": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["registryType", "identifier", "version", "transport"],
-                "additionalProperties": False,
-                "properties": {
-                    "registryType": {"const": "pypi"},
-                    "identifier": TEXT,
-                    "version": {**TEXT, "not": {"const": "latest"}},
-                    "runtimeHint": TEXT,
-                    "transport": {"const": {"type": "stdio"}},
-                    "packageArguments": {
-                        "type": "array",
-                        "items": {
-                            "properties": {"type": {"enum": ["positional", "named"]}, **_INPUT},
-                            "oneOf": [
-                                {"required": ["type", "value"]},
-                                {"required": ["type", "name"]},
-                            ],
-                        },
-                    },
-                    "environmentVariables": {
-                        "type": "array",
-                        "items": {"required": ["name"], "properties": {"name": TEXT, **_INPUT}},
-                    },
-                },
-            },
-        },
-    },
-    "additionalProperties": False,
-}
-
-# What version 0.4 of the manifest asks of a server that uv runs.
-MANIFEST_SCHEMA = {
-    "type": "object",
-    "required": ["manifest_version", "name", "version", "description", "author", "server"],
-    "properties": {
-        "manifest_version": {"const": "0.4"},
-        **dict.fromkeys(["name", "display_name", "version", "description", "license"], TEXT),
-        "long_description": TEXT,
-        "keywords": {"type": "array", "items": TEXT},
-        "author": {"type": "object", "required": ["name"]},
-        "server": {
-            "type": "object",
-            "required": ["type", "entry_point"],
-            "additionalProperties": False,
-            "properties": {
-                "type": {"const": "uv"},
-                "entry_point": TEXT,
-                "mcp_config": {
-                    "required": ["command"],
-                    "additionalProperties": False,
-                    "properties": {"command": TEXT, "args": {"type": "array", "items": TEXT}},
-                },
-            },
-        },
-        "user_config": {
-            "additionalProperties": {
-                "required": ["type", "title", "description"],
-                "properties": {"type": {"enum": ["string", "number", "directory", "file"]}},
-            }
-        },
-        "compatibility": {
-            "properties": {
-                "platforms": {"items": {"enum": ["darwin", "win32", "linux"]}},
-                "runtimes": {"properties": {"python": TEXT}, "additionalProperties": False},
-            },
-            "additionalProperties": False,
-        },
-        "tools": {
-            "type": "array",
-            "items": {
-                "required": ["name"],
-                "properties": {"name": TEXT, "description": TEXT},
-                "additionalProperties": False,
-            },
-        },
-    },
-    "additionalProperties": False,
-}
+# What is asked of a server that comes as a package, schema of 2025-12-11; and of one that uv runs,
+# version 0.4 of the manifest.
+SCHEMAS = TESTS / "schemas"
 
 
 def parsed(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize(
-    ("path", "schema"),
-    [(SERVER, SERVER_SCHEMA), (MANIFEST, MANIFEST_SCHEMA)],
-    ids=["server", "mcpb"],
-)
-def test_it_has_the_form_that_is_asked_for(path: Path, schema: Any) -> None:
+@pytest.mark.parametrize(("path", "name"), [(SERVER, "server"), (MANIFEST, "mcpb")])
+def test_it_has_the_form_that_is_asked_for(path: Path, name: str) -> None:
+    schema = parsed(SCHEMAS / f"{name}.json")
     Draft202012Validator.check_schema(schema)
     assert [error.message for error in Draft202012Validator(schema).iter_errors(parsed(path))] == []
 
