@@ -89,7 +89,6 @@ class Watch:
         with Server(self.project, self.watched(*program)) as server:
             server.call("task_list")
             booted(server)
-            self._give_it_another_name()
             for tool, arguments in CALLS:
                 if server.call(tool, **arguments)["isError"]:
                     raise Violation(f"{tool} failed")
@@ -102,13 +101,6 @@ class Watch:
             if code := server.close():
                 raise Violation(f"the server ended with {code}")
         self._only_sqlite("the server")
-
-    def _give_it_another_name(self) -> None:
-        """Where skill_list reads files."""
-        for end in FILES:
-            folder = self.project / ".agents" / "skills" / f"twin{end}"
-            folder.mkdir(parents=True)
-            (folder / "SKILL.md").hardlink_to(f"{self.database}{end}")
 
     def command(self, *arguments: str) -> None:
         """A command, watched in the same way."""

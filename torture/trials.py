@@ -17,6 +17,7 @@ NAMES = (
     "servers",
     "canary",
     "locks",
+    "identity",
     "input",
     "stdout",
     "clock",

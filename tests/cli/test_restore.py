@@ -71,7 +71,9 @@ def kept(project: Path) -> list[Path]:
 def everything(project: Path) -> dict[str, bytes]:
     """All that is stored: without what is there for locking, and empty logs."""
     found = {path.name: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    return {name: data for name, data in found.items() if data and not name.endswith("-shm")}
+    return {
+        name: data for name, data in found.items() if data and not name.endswith(("-shm", ".lock"))
+    }
 
 
 # What is restored.

@@ -135,7 +135,7 @@ def test_what_is_admitted_still_works_and_is_audited_on_stderr(
 def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
     tmp_path: Path, older: Path
 ) -> None:
-    """Design §10: nothing is written for the rest of the process; the next one serves the file."""
+    """Design §10: nothing is written for the rest of the process; nor is its log into the file."""
     with Server(tmp_path) as server:
         ten_more(server)
         rename_over(server.database, older)
@@ -143,6 +143,14 @@ def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
         assert server.close() == 0
     assert digest(server.database) == digest(older)
 
+    log = server.database.with_name("colibri.db-wal")
+    with Server(tmp_path) as server:
+        refused = error(server.call("note", n=200))
+        assert f"was replaced, but the write-ahead log beside it, {log}" in refused["message"]
+        assert server.close() == 75
+    assert digest(server.database) == digest(older)
+
+    log.unlink()
     with Server(tmp_path) as server:
         assert condition(server) == ("NORMAL", None)
         assert server.data("note", n=200) == {"n": 200}
@@ -190,10 +198,10 @@ def digest(file: Path) -> str:
     return sha256(file.read_bytes()).hexdigest()
 
 
-def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
+def test_a_server_that_lost_its_write_ahead_log_keeps_others_out_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    """A checkpoint of a log that nobody else sees would corrupt what another server has written."""
+    """Another log beside it would fork; and what it acknowledged is in the deleted one alone."""
     with Server(tmp_path) as first:
         for n in range(50):
             first.data("note", n=n)
@@ -203,12 +211,14 @@ def test_a_server_that_lost_its_write_ahead_log_leaves_the_file_to_the_next_one(
             first.data("note", n=n, content="a" * 90)
         for suffix in ("-wal", "-shm"):
             Path(f"{first.database}{suffix}").unlink()
-        with Server(tmp_path) as second:
-            for n in range(3):
-                second.data("note", n=100 + n, content="b" * 90)
-            assert error(first.call("note", n=200))["code"] == "UNAVAILABLE"
-            assert first.close() == 0
-            second.data("note", n=103)
-            assert second.close() == 0
+        with Server(tmp_path, COLIBRI_STARTUP_TIMEOUT_MS="1000") as second:
+            refused = error(second.call("task_create", title="never"))
+            assert refused["code"] == "UNAVAILABLE"
+            assert "has other files open than those that are there now" in refused["message"]
+            assert second.close() == 75
+        assert error(first.call("note", n=200))["code"] == "UNAVAILABLE"
+        assert first.close() == 0
+    assert len(calls(first.database, "note")) == 130
+    verified(first.database)
     with reading(first.database) as db:
         assert quick_check(db) == []

@@ -21,7 +21,7 @@ from colibri.store.faults import Fault, fault
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
 from colibri.store.sqlite.connection import Access, connect, require_sqlite
-from colibri.store.sqlite.identity import check_same_file
+from colibri.store.sqlite.identity import changed, check_same_file, check_same_place
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import (
     Migration,
@@ -45,7 +45,7 @@ from colibri.store import ledger
 from colibri.store.faults import Fault
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
 from colibri.store.sqlite.connection import Access, require_sqlite
-from colibri.store.sqlite.identity import check_same_file
+from colibri.store.sqlite.identity import changed, check_same_file, check_same_place
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import quick_check, small_tables, table_count
@@ -744,38 +744,144 @@ def replace(path: str) -> None:
     Path(f"{path}.copy").replace(path)
 
 
-CHANGES: dict[str, tuple[Callable[[str], None], str]] = {
-    "deleted": (unlink, "the database file was deleted"),
-    "replaced": (replace, "the database file was replaced"),
-    "log deleted": (
-        lambda path: unlink(f"{path}-wal"),
-        "the write-ahead log was deleted or replaced",
-    ),
-    "log replaced": (
-        lambda path: replace(f"{path}-wal"),
-        "the write-ahead log was deleted or replaced",
-    ),
-    "newer": (
-        lambda path: raw(path, "PRAGMA user_version = 99"),
-        "a newer Colibri migrated it: restart",
-    ),
-    "older": (
-        lambda path: raw(path, "PRAGMA user_version = 0"),
-        "the database file was replaced by an older one",
-    ),
+def link(path: str) -> None:
+    Path(f"{path}.second").hardlink_to(path)
+
+
+def leave_a_link(path: str) -> None:
+    Path(path).rename(f"{path}.moved")
+    Path(path).symlink_to(f"{path}.moved")
+
+
+ACTS: dict[str, tuple[Callable[[str], None], str]] = {
+    "deleted": (unlink, "was deleted or moved away"),
+    "replaced": (replace, "was replaced"),
+    "linked": (link, "has another number of names (hard links)"),
+    "link left": (leave_a_link, "was moved away, and a symbolic link is in its place"),
+}
+FILES = {
+    "": "the database file",
+    "-wal": "the write-ahead log",
+    "-shm": "the shared memory of the write-ahead log",
 }
 
 
-@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES.keys())
-def test_a_database_that_is_another_now_is_noticed(
-    path: str, writer: Writer, change: Callable[[str], None], message: str
+@pytest.mark.parametrize("end", FILES)
+@pytest.mark.parametrize("act", ACTS)
+def test_a_file_that_is_another_now_is_noticed(
+    path: str, writer: Writer, act: str, end: str
 ) -> None:
-    """Design §12: device and inode of the path, and user_version, before each commit."""
+    """Before an acknowledged commit, after it, and on closing."""
+    change, fate = ACTS[act]
+    message = f"{FILES[end]} {fate}"
     with writer() as opened:
-        change(path)
+        with pytest.raises(Damaged) as before, Transaction(opened.db, durable=True):
+            opened.db.execute("INSERT INTO meta VALUES ('a', '')")
+            change(f"{path}{end}")
+            check_same_file(opened)
+        with pytest.raises(Damaged) as after:
+            check_same_place(opened)
+        assert (before.value.message, after.value.message) == (message, message)
+        assert changed(opened.place) == message
+        assert opened.db.execute("SELECT count(*) FROM meta WHERE key = 'a'").get == 0
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_no_commit_goes_into_a_log_that_others_do_not_see(
+    path: str, writer: Writer, end: str
+) -> None:
+    """Nor does a transaction larger than the cache: what it writes stays in memory till then."""
+    with writer() as opened:
+        before = Path(f"{path}-wal").stat().st_size
+        with pytest.raises(Damaged, match="was replaced"), Transaction(opened.db, durable=False):
+            opened.db.execute("INSERT INTO meta VALUES ('a', hex(zeroblob(4000000)))")
+            assert Path(f"{path}-wal").stat().st_size == before
+            replace(f"{path}{end}")
+
+
+VERSIONS = {
+    99: "a newer Colibri migrated it: restart",
+    0: "the database file was replaced by an older one",
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_database_of_another_version_is_noticed(path: str, writer: Writer, version: int) -> None:
+    """Design §12: user_version before each acknowledged commit."""
+    with writer() as opened:
+        raw(path, f"PRAGMA user_version = {version}")
         with pytest.raises(Damaged) as caught:
             check_same_file(opened)
-    assert caught.value.message == message
+    assert caught.value.message == VERSIONS[version]
+
+
+@pytest.mark.parametrize("end", FILES)
+def test_a_database_with_two_names_is_refused(path: str, writer: Writer, end: str) -> None:
+    with writer():
+        link(f"{path}{end}")
+        refused = refusal(writer)
+    assert f"{path}{end} has 2 names (hard links)" in refused.message
+    assert f"find DIR -samefile {path}{end}" in refused.hint
+
+
+def test_a_second_name_that_an_interrupted_restore_gave_is_taken_back(
+    path: str, writer: Writer
+) -> None:
+    with writer():
+        pass
+    kept = Path(f"{path}.before-restore-20260101T000000Z")
+    kept.hardlink_to(path)
+    Path(f"{path}.before-restore-other").write_text("another file")
+    with writer():
+        assert not kept.exists()
+    assert Path(f"{path}.before-restore-other").exists()
+
+
+def test_a_log_that_stays_behind_a_moved_database_is_refused(path: str, writer: Writer) -> None:
+    with writer() as opened:
+        add(opened.db, "a")
+        leave_a_link(path)
+    refused = refusal(writer)
+    assert f"without its write-ahead log {path}-wal" in refused.message
+    assert f"move the log to {path}.moved-wal" in refused.hint
+    Path(f"{path}-wal").rename(f"{path}.moved-wal")
+    with writer() as opened:
+        assert "a" in meta(opened.db)
+
+
+def test_the_log_of_another_file_is_not_played_into_the_one_in_its_place(
+    path: str, writer: Writer
+) -> None:
+    with writer():
+        pass
+    with writer() as opened:
+        add(opened.db, "a")
+        replace(path)
+    refused = refusal(writer)
+    assert f"{path} was replaced, but the write-ahead log beside it" in refused.message
+    unlink(f"{path}-wal")
+    with writer() as opened:
+        assert "a" not in meta(opened.db)
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_a_second_writer_opens_the_same_files_or_none(path: str, writer: Writer, end: str) -> None:
+    """Else the two would not see each other's locks."""
+    with writer():
+        unlink(f"{path}{end}")
+        waiting = "another Colibri is using .* has other files open than those that are there now"
+        with pytest.raises(ResourceError, match=waiting), writer():
+            raise AssertionError("it must not come to this")
+    with writer():
+        pass
+
+
+def test_what_a_deleted_log_held_is_copied_back_at_the_end(path: str, writer: Writer) -> None:
+    with writer() as opened:
+        add(opened.db, "a")
+        unlink(f"{path}-wal")
+    with writer() as opened:
+        assert "a" in meta(opened.db)
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 | disk full | UNAVAILABLE, rolled back | passes with the next commit that works |
 | held by another process for 10 s | UNAVAILABLE, rolled back | nothing |
 | damaged, replaced, migrated by a newer version | UNAVAILABLE, rolled back | SAFE_MODE integrity |
+| the same, seen only after the commit | outcome unknown | SAFE_MODE integrity |
 | I/O error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
 | I/O error in the commit | outcome unknown | SAFE_MODE io |
 """
@@ -32,9 +33,10 @@ class Guard:
     def __init__(self, health: "Health") -> None:
         self._health = health
         self.committing = False
+        self.committed = False
 
     def __enter__(self) -> None:
-        self.committing = False
+        self.committing = self.committed = False
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         meaning = None if problem is None else self._explain(problem)
@@ -48,15 +50,14 @@ class Guard:
             return Unavailable("the disk is full: nothing was changed; free some space, then retry")
         if kind == "busy":
             return Busy("another process held the database for 10 s: nothing was changed; retry")
-        if kind == "damaged":
-            self._health.degrade("integrity", str(problem))
-            return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
-        if kind == "io":
-            self._health.degrade("io", str(problem))
-            if self.committing:
-                return CommitFailed(f"the commit failed: {problem}")
-            return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
-        return None
+        if kind is None:
+            return None
+        self._health.degrade("io" if kind == "io" else "integrity", str(problem))
+        if self.committed:
+            return CommitFailed(f"it was committed, but {problem}")
+        if self.committing and kind == "io":
+            return CommitFailed(f"the commit failed: {problem}")
+        return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
 
 
 def kind_of(problem: BaseException) -> str | None:

@@ -14,7 +14,7 @@ from colibri.server.faults import Guard
 from colibri.store import ledger
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
-from colibri.store.sqlite.identity import Opened, check_same_file
+from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.transaction import Transaction
 
 TYPE_CHECKING = False
@@ -113,7 +113,10 @@ class Recorder:
                 if answered:
                     check_same_file(self.opened)
                 self._guard.committing = True
+            self._guard.committed = True
             self._known = chain.mark()
+            if answered:
+                check_same_place(self.opened)
         if durable:
             self.synced = self._known
         self._health.disk_full = False

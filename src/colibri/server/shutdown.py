@@ -97,7 +97,10 @@ class End:
         if recorder is not None:
             from colibri.store.sqlite import opening  # with a recorder, it is loaded
 
-            opening.close(recorder.opened, checkpoint=self._health.condition.cause != "io")
+            failing = self._health.condition.cause == "io"
+            if fate := opening.close(recorder.opened, checkpoint=not failing):
+                lost = "what this server has written may be gone or elsewhere"
+                self._log("error", f"[colibri] {fate} while the server had it open: {lost}")
             self._journal.status = "closed"
             self._health.db_tables = 0
 

@@ -26,7 +26,7 @@ from colibri.store.ledger import Chain
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import rewrite
 from colibri.store.sqlite.connection import BUSY_TIMEOUT_MS
-from colibri.store.sqlite.identity import Opened, check_same_file
+from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.transaction import Transaction
 from colibri.tools.text import PROSE
@@ -173,6 +173,7 @@ def _erase(
 
 def _finish(opened: Opened) -> str:
     """Why old pages are left, or nothing."""
+    check_same_place(opened)
     try:
         emptied = rewrite(opened.db, PATIENCE_MS)
     except DatabaseError as problem:  # another writer holds on, or the disk has no room for a copy

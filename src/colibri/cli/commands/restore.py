@@ -21,6 +21,7 @@ from colibri.store import ledger
 from colibri.store.connection import Connection
 from colibri.store.faults import DatabaseError
 from colibri.store.sqlite import backup, opening
+from colibri.store.sqlite.files import BEFORE_RESTORE
 from colibri.store.sqlite.opening import open_reader
 
 HELP = "put a copy of the database in its place"
@@ -161,7 +162,7 @@ def _loss(found: dict[str, Any]) -> str:
 
 def _aside(path: str) -> str:
     """A name for the database that was there, which nothing has yet."""
-    name = f"{path}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    name = f"{path}{BEFORE_RESTORE}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     number = 1
     while any(os.path.exists(name + end) for end in ("", *backup.BESIDE)):
         number += 1

@@ -35,12 +35,13 @@ def set_patience(db: Connection, patience: Callable[[int], bool]) -> None:
 
 
 def rewrite(db: Connection, timeout_ms: int) -> bool:
-    """Write the file anew and cut the log to nothing; False if somebody still reads the log.
+    """Write the file again and cut the log to nothing; False if somebody still reads the log.
 
     Nothing is then left of what was deleted. Writers wait meanwhile, about a second for each 50 MB.
     It can be done again at any time.
     """
     db.set_busy_timeout(timeout_ms)
+    db.execute("PRAGMA cache_spill = ON")  # the file may be larger than memory
     db.execute("VACUUM")
     busy, _, _ = next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
     return not busy

@@ -57,6 +57,8 @@ def connect(path: str, access: Access) -> apsw.Connection:
     if access == "write":
         # What a savepoint would restore goes beyond 64 KiB into a file in /var/tmp otherwise.
         db.execute("PRAGMA temp_store = MEMORY")
+        # Nothing reaches the write-ahead log before its commit: see identity.py.
+        db.execute("PRAGMA cache_spill = OFF")
     else:
         db.execute("PRAGMA query_only = ON")
     return db

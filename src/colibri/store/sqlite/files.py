@@ -10,6 +10,8 @@ import stat
 
 from colibri.core.errors import ResourceError
 
+BEFORE_RESTORE = ".before-restore-"  # and the time: what a restore calls the database it replaces
+
 
 def wal(path: str) -> str:
     """The write-ahead log of a database."""
@@ -45,6 +47,17 @@ def create(path: str) -> None:
         )
     # Nobody can have this file open yet, so closing the descriptor drops no lock.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def drop_second_name(path: str) -> None:
+    """Undo what a restore left that was interrupted: the database has its later name already."""
+    if not os.path.exists(path) or os.stat(path).st_nlink == 1:
+        return
+    folder, name = os.path.split(path)
+    for other in os.listdir(folder):
+        kept = os.path.join(folder, other)
+        if other.startswith(name + BEFORE_RESTORE) and os.path.samefile(kept, path):
+            os.unlink(kept)
 
 
 def make_directory(path: str) -> None:

@@ -1,4 +1,10 @@
-"""A database that is open for writing, and whether its path still leads to it."""
+"""Whether the files of an open database are still the ones that were opened.
+
+SQLite finds the write-ahead log and its shared memory by the name of the database. Two processes
+that reach the file under two names, or meet another `-wal` or `-shm`, do not see each other's
+locks: they fork the log. So all three have to be what they were: in their place, no symbolic link,
+and without a second name.
+"""
 
 import os
 from dataclasses import dataclass
@@ -6,16 +12,23 @@ from typing import NamedTuple
 
 from apsw import Connection
 
-from colibri.core.errors import Damaged
+from colibri.core.errors import Damaged, ResourceError
 from colibri.store.sqlite.connection import version
-from colibri.store.sqlite.files import wal
+
+_NAMES = ("the database file", "the write-ahead log", "the shared memory of the write-ahead log")
+_ENDS = ("", "-wal", "-shm")
+
+# device, inode and number of names of a file; None if there is none
+Seen = tuple[int, int, int] | None
 
 
-class Identity(NamedTuple):
-    """Which file stands at a path; renaming another over it changes this."""
+class Place(NamedTuple):
+    """The three files as they were seen."""
 
-    device: int
-    inode: int
+    path: str
+    wal: str
+    shm: str
+    seen: tuple[Seen, Seen, Seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +42,46 @@ class Opened:
     unclean: bool  # nobody else had it open, yet its write-ahead log was not empty
     migrated_from: int | None  # 0: it was created
     backup: str | None  # made before migrating
-    file: Identity | None
-    wal: Identity | None
+    place: Place
 
 
-def identity(path: str) -> Identity | None:
-    """Of the file at a path, if there is one."""
+def look(path: str) -> Place:
+    """The files of a database as they are now."""
+    wal, shm = f"{path}-wal", f"{path}-shm"
+    return Place(path, wal, shm, (_see(path), _see(wal), _see(shm)))
+
+
+def _see(path: str) -> Seen:
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except OSError:
         return None
-    return Identity(found.st_dev, found.st_ino)
+    return found.st_dev, found.st_ino, found.st_nlink
+
+
+def guard_commits(db: Connection, was: Place) -> None:
+    """Have every commit of a connection fail as Damaged if the log it goes into is not ours.
+
+    Whoever works with another log or shared memory cannot see our locks: a commit would overwrite
+    what was acknowledged there. Nothing is written to the log before this is asked.
+    """
+    logs = was.seen[1:]
+
+    def check() -> bool:
+        if (_see(was.wal), _see(was.shm)) != logs:
+            raise Damaged(changed(was))
+        return False  # go on
+
+    db.set_commit_hook(check)
 
 
 def check_same_file(opened: Opened) -> None:
-    """Damaged if the path no longer leads to the database that was opened, at that version."""
-    file = identity(opened.path)
-    if file != opened.file:
-        raise Damaged(f"the database file was {'replaced' if file else 'deleted'}")
-    if not has_its_log(opened):
-        raise Damaged("the write-ahead log was deleted or replaced")
+    """Damaged if the path no longer leads to the database that was opened, at that version.
+
+    To be called before a commit that a client is told of; `guard_commits` looks at the rest.
+    """
+    if not is_in_place(opened.place):
+        raise Damaged(changed(opened.place))
     now = version(opened.db)
     if now > opened.version:
         raise Damaged("a newer Colibri migrated it: restart")
@@ -56,6 +89,87 @@ def check_same_file(opened: Opened) -> None:
         raise Damaged("the database file was replaced by an older one")
 
 
-def has_its_log(opened: Opened) -> bool:
-    """Whether the write-ahead log is the one that was opened."""
-    return identity(wal(opened.path)) == opened.wal
+def check_same_place(opened: Opened) -> None:
+    """Damaged if one of the files is no longer the one that was opened; it costs three `lstat`.
+
+    To be called after such a commit, before its answers leave.
+    """
+    was = opened.place
+    if (_see(was.path), _see(was.wal), _see(was.shm)) != was.seen:
+        raise Damaged(changed(was))
+
+
+def changed(was: Place) -> str:
+    """What became of the files, the worst first; nothing if they are what they were."""
+    for name, end, before in zip(_NAMES, _ENDS, was.seen, strict=True):
+        now = _see(was.path + end)
+        if now != before:
+            return f"{name} {_fate(was.path + end, before, now)}"
+    return ""
+
+
+def _fate(path: str, before: Seen, now: Seen) -> str:
+    if now is None:
+        return "was deleted or moved away"
+    if before is not None and now[:2] == before[:2]:
+        return "has another number of names (hard links)"
+    if os.path.islink(path):
+        return "was moved away, and a symbolic link is in its place"
+    return "was replaced"
+
+
+def require_one_name(path: str) -> None:
+    """ResourceError if the database, its log or its shared memory has a second hard link."""
+    for end in _ENDS:
+        seen = _see(path + end)
+        if seen is not None and seen[2] > 1:
+            raise ResourceError(
+                f"{path}{end} has {seen[2]} names (hard links): under another one a program would"
+                " not see our locks, and the log would fork",
+                f"keep one: find DIR -samefile {path}{end} lists them; cp makes a real copy",
+            )
+
+
+def require_no_log_left(given: str, path: str) -> None:
+    """ResourceError if `given` is a link to the database at `path`, and a log lies beside the link.
+
+    That is how it looks when somebody moved the database away without its write-ahead log.
+    """
+    log = f"{os.path.abspath(given)}-wal"
+    if os.path.islink(given) and f"{path}-wal" != os.path.realpath(log) and os.path.exists(log):
+        raise ResourceError(
+            f"{path} was moved there without its write-ahead log {log}, which may hold its newest"
+            " records",
+            f"end every server that still uses it; then move the log to {path}-wal, or, if it"
+            " belongs to another database, away",
+        )
+
+
+def is_in_place(was: Place) -> bool:
+    """Whether the database file is the one that was opened, whatever became of the other two."""
+    return _see(was.path) == was.seen[0]
+
+
+def has_other_log(was: Place) -> bool:
+    """Whether another log or shared memory has taken the place of ours: who has it may write."""
+    _, wal, shm = look(was.path).seen
+    return wal not in (was.seen[1], None) or shm not in (was.seen[2], None)
+
+
+def require_own_log(path: str, noted: str) -> None:
+    """ResourceError if the log beside the database is that of another file which was there before.
+
+    SQLite cannot tell: it would play that log into this file.
+    """
+    file, wal, _ = describe(look(path)).split()
+    if noted and wal != "-" and noted.split()[1] == wal and noted.split(maxsplit=1)[0] != file:
+        raise ResourceError(
+            f"{path} was replaced, but the write-ahead log beside it, {path}-wal, belongs to the"
+            " database that was there before",
+            "put that one back; or move the log away, and with it what only it holds",
+        )
+
+
+def describe(place: Place) -> str:
+    """The identities in one line, for the lock file."""
+    return " ".join("-" if one is None else f"{one[0]}:{one[1]}" for one in place.seen)

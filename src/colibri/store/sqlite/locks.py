@@ -1,7 +1,8 @@
 """`<db>.lock`: who may do what, settled by `flock`.
 
 A writer holds it shared for life; to create or migrate it must hold it exclusively, and is then the
-only writer there is. Readers take no part.
+only writer there is. That one notes which files it opened; whoever comes while others hold the lock
+opens the same ones or none. Readers take no part.
 """
 
 import fcntl
@@ -12,6 +13,8 @@ from colibri.core.errors import ResourceError
 from colibri.store.sqlite import files
 
 Use = Literal["free", "shared", "exclusive"]
+
+LINE = 128  # bytes of the one line in it
 
 
 def open_lock(path: str) -> int:
@@ -34,6 +37,16 @@ def take(lock: int, *, alone: bool) -> bool:
 def share(lock: int) -> None:
     """Let others in. flock lets go before it takes hold again: somebody may slip in between."""
     fcntl.flock(lock, fcntl.LOCK_SH)
+
+
+def note(lock: int, text: str) -> None:
+    """Leave a line in the lock file for those who come while it is held; to be held alone."""
+    os.pwrite(lock, text.ljust(LINE - 1).encode() + b"\n", 0)
+
+
+def noted(lock: int) -> str:
+    """What whoever held it alone last has noted; nothing in a new lock file."""
+    return os.pread(lock, LINE, 0).decode().strip()
 
 
 def release(lock: int) -> None:

@@ -18,7 +18,18 @@ from colibri.store.sqlite.connection import (
     version,
 )
 from colibri.store.sqlite.faults import Fault, fault
-from colibri.store.sqlite.identity import Opened, has_its_log, identity
+from colibri.store.sqlite.identity import (
+    Opened,
+    changed,
+    describe,
+    guard_commits,
+    has_other_log,
+    is_in_place,
+    look,
+    require_no_log_left,
+    require_one_name,
+    require_own_log,
+)
 from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours
 
 POLL_SECONDS = 0.05
@@ -46,17 +57,19 @@ def open_writer(
     stamp goes into the name of a backup, new_log() into a database that is created.
     """
     require_sqlite(library_version())
-    path = os.path.realpath(path)  # as SQLite does: one database, one lock file
+    given, path = path, os.path.realpath(path)  # as SQLite does: one database, one lock file
     steps = load_migrations() if migrations is None else migrations
     deadline = monotonic() + lock_timeout
     with _explained(path):
         place.require_local(path)
+        require_no_log_left(given, path)
         opening = _Opening(path, locks.open_lock(path), steps, stamp, new_log)
         try:
             while not (opened := opening.attempt()):
                 if monotonic() >= deadline:
                     raise ResourceError(
-                        f"another Colibri is using {path}, which has to be created or migrated",
+                        opening.obstacle
+                        or f"another Colibri is using {path}, which has to be created or migrated",
                         "close the other clients of this project, or wait for them; then try again",
                     )
                 sleep(POLL_SECONDS)
@@ -66,15 +79,18 @@ def open_writer(
     return opened
 
 
-def close(opened: Opened, *, checkpoint: bool = True) -> None:
-    """Once; the lock goes last, so that who gets it next finds the file at rest.
+def close(opened: Opened, *, checkpoint: bool = True) -> str:
+    """Once; what became of its files if they are no longer the ones that were opened.
 
-    Without a checkpoint the `-wal` stays for the next start, which checks it frame by frame: after
-    an I/O error what reads back from it may not be what was written. Nor is there one when the
-    `-wal` is no longer ours: another process may already be writing through the new log.
+    The lock goes last, so that whoever gets it next finds the file at rest. Without a checkpoint
+    the `-wal` stays for the next start, which checks it frame by frame: after an I/O error what
+    reads back from it may not be what was written. Nor is there one if the file is no longer in
+    its place, or another log is: somebody may be writing through that one, or at that place.
     """
+    place = opened.place
+    fate = changed(place)
     try:
-        if checkpoint and has_its_log(opened):
+        if checkpoint and is_in_place(place) and not has_other_log(place):
             # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
             opened.db.set_busy_timeout(0)
             opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -85,6 +101,7 @@ def close(opened: Opened, *, checkpoint: bool = True) -> None:
     finally:
         opened.db.close()
         os.close(opened.lock)
+    return fate
 
 
 @contextmanager
@@ -133,15 +150,16 @@ def open_reader(
         return db
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Opening:
-    """What it takes to open a database for writing."""
+    """What it takes to open a database for writing, and why it could not be opened yet."""
 
     path: str
     lock: int
     migrations: Sequence[Migration]
     stamp: str
     new_log: Callable[[], str]
+    obstacle: str = ""
 
     def attempt(self) -> Opened | None:
         """Open it with the lock that can be had now; None, and no lock, if it takes the other."""
@@ -150,6 +168,7 @@ class _Opening:
             return None
         opened = self._open(alone=alone)
         if opened and alone:
+            locks.note(self.lock, describe(opened.place))
             locks.share(self.lock)
             if version(opened.db) != opened.version:  # a newer Colibri has slipped in
                 opened.db.close()
@@ -164,7 +183,13 @@ class _Opening:
             if not alone:
                 return None
             files.create(self.path)
-        file = identity(self.path)
+        if alone:
+            files.drop_second_name(self.path)
+            require_own_log(self.path, locks.noted(self.lock))
+        require_one_name(self.path)
+        before = look(self.path).seen[0]
+        if not alone and not self._is_what_others_opened():
+            return None
         db = connect(self.path, "write")
         try:
             found = require_ours(db, self.path, self._latest)
@@ -176,20 +201,43 @@ class _Opening:
             backup = self._back_up(db, found) if found and pending else None
             migrate(db, found, pending, self.new_log)
             db.execute(CACHE)
+            now = version(db)  # this read also has SQLite open the `-wal` and the `-shm`
+            there = look(self.path)
+            if there.seen[0] != before or not (alone or self._is_what_others_opened()):
+                db.close()
+                return None
+            guard_commits(db, there)
             return Opened(
                 db=db,
                 path=self.path,
                 lock=self.lock,
-                version=version(db),  # this read also has SQLite open the `-wal`
+                version=now,
                 unclean=unclean,
                 migrated_from=found if found < self._latest else None,
                 backup=backup,
-                file=file,
-                wal=identity(files.wal(self.path)),
+                place=there,
             )
         except BaseException:
             db.close()
             raise
+
+    def _is_what_others_opened(self) -> bool:
+        """Whether the files are those that the servers at work have open, as they noted them.
+
+        They are not for a moment when the last of these is closing. If none of the three is theirs
+        this is another database, whose path alone is the same.
+        """
+        theirs = locks.noted(self.lock).split()
+        ours = describe(look(self.path)).split()
+        if theirs == ours or not any(
+            one == other for one, other in zip(theirs, ours, strict=False)
+        ):
+            return True
+        self.obstacle = (
+            f"another Colibri is using {self.path}, and has other files open than those that are"
+            " there now: the database, its -wal or its -shm was deleted, moved or replaced"
+        )
+        return False
 
     @property
     def _latest(self) -> int:
