@@ -99,12 +99,15 @@ class Killer:
         server.send(b"".join(lines))  # less than a pipe holds
 
     def _collect(self, server: Server) -> None:
+        """Every change that was acknowledged names a record of its own."""
         while message := server.receive():
             if isinstance(message["id"], int):
                 if message["result"]["isError"]:
                     raise Violation(f"a call failed: {message}")
                 self.acknowledged += 1
                 self._receipts.append(message["result"]["_meta"]["colibri/receipt"])
+        if len({receipt["seq"] for receipt in self._receipts}) < len(self._receipts):
+            raise Violation("two changes have the same receipt")
 
 
 def _pass(seconds: float) -> None:

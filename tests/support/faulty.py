@@ -51,7 +51,8 @@ def _answer_early() -> None:
         while calls:
             call = calls.popleft()
             outcome = self._run_in_savepoint(call, recorder, chain)
-            self.finish(call, outcome, recorder.exit(chain, call, outcome))
+            recorder.synced = recorder.exit(chain, call, outcome)  # which is not true
+            self.finish(call, outcome, recorder.synced)
         time.sleep(0.01)
 
     def hasty_round(self: Pipeline, recorder: Recorder, calls: deque[Call]) -> None:
