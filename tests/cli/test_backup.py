@@ -58,7 +58,7 @@ def test_a_copy_is_checked_and_its_head_is_told(project: Path) -> None:
     assert out.splitlines() == [
         f"wrote copy.db: 54 records, {size:,} bytes, checked",
         f"head   {head}",
-        f"keep   that head somewhere else: {TYPED} verify --head compares with it",
+        f"keep   this head somewhere else: {TYPED} verify --head compares it with the log",
     ]
     assert files(project) == ["copy.db", "data"], "one file"
     assert stat.S_IMODE((project / "copy.db").stat().st_mode) == 0o600
@@ -123,7 +123,7 @@ def test_what_is_there_is_replaced_only_by_force(project: Path, capsys: Capture)
     )
     assert (project / "copy.db").read_text() == "mine"
     code, out, _ = inside(capsys, "backup", "copy.db", "--force")
-    assert (code, "checked, over what was there" in out) == (0, True)
+    assert (code, "checked, replacing the old file" in out) == (0, True)
     assert verified(project / "copy.db").record_count == 54
 
 
@@ -131,7 +131,7 @@ HARMFUL = {
     "the database itself": ("data/colibri.db", "is the database itself"),
     "a link to it": ("link.db", "link.db is a link to "),
     "a second name of it": ("hard.db", "is the database itself"),
-    "beside another's log": ("other.db", "beside other.db there is other.db-wal"),
+    "beside another's log": ("other.db", "there is a file other.db-wal next to other.db"),
     "no such directory": ("nowhere/copy.db", "there is no directory"),
 }
 
@@ -163,7 +163,7 @@ def test_a_log_that_is_not_sound_is_not_copied(project: Path, capsys: Capture) -
     assert (code, out) == (1, "")
     assert "the log is not sound, so no copy was kept: record 1: altered record: " in err
     assert "; and " in err
-    assert "colibri: hint: colibri verify says more" in err
+    assert "colibri: hint: colibri verify shows the details" in err
     assert (project / "copy.db").read_bytes() == good
     assert files(project) == ["copy.db", "data"]
 

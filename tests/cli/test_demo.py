@@ -84,7 +84,7 @@ def test_the_story_shows_what_colibri_is_for(played: Played) -> None:
         "verdict   GOOD: intact yes, complete yes, sealed yes, rules yes",
         "found     altered-payload at record ",
         "verdict   BAD: intact no",
-        f"\n\nThe session as a page, for people: it shows it and checks itself\n"
+        f"\n\nThe session as a page for people, which checks its own evidence\n"
         f"  $         {TYPED} report S-",
         f"{TYPED} setup CLIENT",
         f"{TYPED} trail --project ",
@@ -230,7 +230,7 @@ def is_running(process: int) -> bool:
 
 def answer_otherwise(monkeypatch: Patch) -> None:
     monkeypatch.setattr(demo, "STORY", (STORY[1],))
-    monkeypatch.setattr(demo, "_filled", lambda value, names: {"task_id": "T-9999"})
+    monkeypatch.setattr(demo, "fill", lambda value, names: {"task_id": "T-9999"})
 
 
 def fail_to_export(monkeypatch: Patch) -> None:

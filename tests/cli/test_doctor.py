@@ -204,7 +204,7 @@ def test_damage_among_the_newest_records_is_a_problem(
     damage(path)
     found = examine(home)
     assert (found["database"].status, found["records"].status) == ("ok", "problem")
-    assert "colibri verify says what is damaged" in found["records"].hint
+    assert "colibri verify shows what is damaged" in found["records"].hint
 
 
 def test_an_older_schema_is_a_warning(home: Home) -> None:

@@ -71,7 +71,7 @@ def test_help_has_what_must_be_given_in_its_first_line_and_explains_the_rest() -
         "usage: colibri export --output FILE"
         " (--all | --session ID | --task ID | --thought ID [...]) [options]"
     )
-    assert "  -o, --output FILE     where to; - is stdout" in lines
+    assert "  -o, --output FILE     the file to write; - is stdout" in lines
     log = cli.parser_of("log").help_in(80)
     assert log.startswith("usage: colibri log [SEQ] [options]\n")
     assert "  SEQ                   one record, in full\n" in log
@@ -261,7 +261,7 @@ def test_a_terminal_with_few_characters_gets_escapes(workshop: Workshop) -> None
         workshop, "log", "--kind", "task", "--limit", "1", PYTHONIOENCODING="latin-1"
     ).communicate(timeout=30)
     assert "INIT \\u2192 CANCELLED" in out
-    assert "left out" in err
+    assert "not shown" in err
 
 
 def test_a_command_whose_output_is_closed_still_ends_well(workshop: Workshop) -> None:

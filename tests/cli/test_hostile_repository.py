@@ -236,7 +236,7 @@ def test_no_command_executes_what_the_repository_holds(trapped: Trapped, keys: s
         assert code == 0, (command, err)
     for client in CLIENTS.keys() - {"generic"}:
         code, _, err = trapped.run("setup", client, "--write", "--name", "again")
-        assert (code, "git would take the ledger" in err) == (0, True), err
+        assert (code, "git would add the ledger" in err) == (0, True), err
     assert trapped.sprung() == set()
 
 

@@ -82,7 +82,7 @@ def test_the_newest_fifty_are_shown_and_the_rest_is_told(
     assert code == 0
     last = workshop.last
     assert [one["seq"] for one in records(out)] == list(range(last - 49, last + 1))
-    assert err == "colibri: older records were left out: --limit 50; --limit 0 shows all\n"
+    assert err == "colibri: older records are not shown: --limit 50; --limit 0 shows all\n"
     _, out, _ = colibri(workshop.path, "log", "--json", "--limit", "3", "--reverse")
     assert [one["seq"] for one in records(out)] == [last, last - 1, last - 2]
 
@@ -144,7 +144,7 @@ def test_of_a_pair_only_the_other_is_named(workshop: Workshop, colibri: Printed)
     assert "\nexit " not in out
     assert f"\nenter       #{workshop.reflection - 1}  " in out
     _, out, _ = colibri(workshop.path, "log", str(workshop.last))
-    assert "\nexit        none: the call is open, or no call wrote this\n" in out
+    assert "\nexit        none: the call has not ended, or no call wrote this\n" in out
 
 
 def test_an_erased_record_is_intact_without_its_payload(
@@ -182,7 +182,7 @@ def test_damage_is_shown_and_nothing_stumbles_over_it(
     _, out, _ = colibri(project, "log", str(seq), "--json")
     assert [one["what"] for one in json.loads(out)["breaks"]] == ["altered payload"]
     _, out, _ = colibri(project, "log", str(seq + 1), "--payload")
-    assert "[unreadable: not as its kind has it]" in out
+    assert "[unreadable: not in the form of its kind]" in out
     _, out, _ = colibri(project, "log", str(seq + 2))
     assert "\ncheck       altered record: " in out
     for command in ("log", "trail", "status", "tasks"):
@@ -234,9 +234,10 @@ def test_unknown_places_and_ids_are_exit_code_1(workshop: Workshop, colibri: Pri
     last = workshop.last
     code, out, err = colibri(workshop.path, "log", str(last + 1))
     assert (code, out) == (1, "")
-    assert err == (
-        f"colibri: error: there is no record {last + 1}\ncolibri: hint: they go from 1 to {last}\n"
-    )
+    assert err.splitlines() == [
+        f"colibri: error: there is no record {last + 1}",
+        f"colibri: hint: the log has records 1 to {last}",
+    ]
     near = workshop.sealed[:-1] + "x"
     code, _, err = colibri(workshop.path, "log", "--session", near)
     assert code == 1
@@ -251,7 +252,7 @@ def test_an_empty_log_has_no_records(tmp_path: Path, colibri: Printed) -> None:
         pass
     assert colibri(tmp_path, "log") == (0, "", "colibri: no record matches\n")
     code, _, err = colibri(tmp_path, "log", "1")
-    assert (code, err.splitlines()[1]) == (1, "colibri: hint: the log is empty as yet")
+    assert (code, err.splitlines()[1]) == (1, "colibri: hint: the log is still empty")
 
 
 def test_an_id_that_exists_but_passes_no_other_filter_is_an_answer(
@@ -266,7 +267,7 @@ def test_a_record_is_found_by_each_of_its_names(workshop: Workshop, colibri: Pri
     assert named[0][0] == 0
     assert named == [named[0]] * 3
     _, _, err = colibri(workshop.path, "log", workshop.plan)
-    hint = "colibri log shows them; colibri trail ID tells of a session or a task"
+    hint = "colibri log lists records; colibri trail ID shows a session or a task"
     assert err.splitlines()[1:] == [f"colibri: hint: {hint}"]
 
 

@@ -86,10 +86,10 @@ def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
     code, out, err = colibri(project, "restore", "copy.db")
     assert (code, out) == (1, "")
     assert err == (
-        "colibri: error: the copy is older: it ends at record 54, 5 records ago\n"
+        "colibri: error: the copy is older: it ends at record 54, 5 records before the database\n"
         "colibri: hint: 5 records from 2026-01-01T00:00:00.000001Z to 2026-01-01T00:00:00.000002Z"
-        " would no longer be in the log (2 call.enter, 2 call.exit, 1 thought);"
-        " --force restores all the same\n"
+        " would be lost (2 call.enter, 2 call.exit, 1 thought);"
+        " --force restores anyway\n"
     )
     assert everything(project) == before
     code, out, err = colibri(project, "restore", "copy.db", "--force")
@@ -97,12 +97,12 @@ def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         f"restored {database_of(project)} from copy.db",
-        "compared the copy is older: it ends at record 54, 5 records ago",
+        "compared the copy is older: it ends at record 54, 5 records before the database",
         f"head     {head_of(database_of(project))}",
         f"before   {old}",
         f"back     {TYPED} restore {old}",
-        "note     receipts and heads given out after record 54 lead to no record of this log any"
-        f" more, or to another: {TYPED} verify --head says so",
+        "note     receipts and heads after record 54 no longer match this log:"
+        f" {TYPED} verify --head reports it",
     ]
     assert (records(database_of(project)), records(old)) == (54, 59)
     assert verified(old).record_count == 59
@@ -124,7 +124,7 @@ def test_the_way_back_is_the_same_command(project: Path, capsys: Capture) -> Non
     (old,) = kept(project)
     code, out, _ = inside(capsys, "restore", str(old))
     assert code == 0
-    assert "the database is part of the copy, which has 5 records more" in out
+    assert "the copy holds the whole database and 5 records more" in out
     assert "note" not in out
     assert records(database_of(project)) == 59
     assert len(kept(project)) == 2, "two in one second have two names"
@@ -135,7 +135,7 @@ def test_over_a_missing_database_it_just_works(project: Path) -> None:
     (project / "new").mkdir()
     code, out, err = colibri(project, "restore", "copy.db", "--project", "new")
     assert (code, err) == (0, "")
-    assert "compared there is no database yet\n" in out
+    assert "compared there was no database\n" in out
     assert "before" not in out
     assert data_files(project / "new") == ["colibri.db", "colibri.db.lock"]
     assert stat.S_IMODE(database_of(project / "new").stat().st_mode) == 0o600
@@ -194,38 +194,38 @@ RISKS: dict[str, tuple[Callable[[Path], list[str]], str, str, str]] = {
     "another log": (
         other_log,
         "another log",
-        "the copy is of another log",
-        "given out until now",
+        "the copy belongs to another log",
+        "older receipts and heads",
     ),
     "another way": (
         other_way,
         "diverged",
-        "the two went different ways after record 54",
-        "given out after record 54",
+        "the copy and the database diverge after record 54",
+        "receipts and heads after record 54",
     ),
     "a damaged database": (
         damaged,
         "unknown",
         "the database cannot be read: cannot open",
-        "given out until now",
+        "older receipts and heads",
     ),
     "a database without a log": (
         nameless,
         "unknown",
         "the database cannot be read: the database does not say which log it holds",
-        "given out until now",
+        "older receipts and heads",
     ),
     "a log without a database": (
         only_its_log,
         "unknown",
         "the database cannot be read: there is no database at ",
-        "given out until now",
+        "older receipts and heads",
     ),
     "what was erased since": (
         erased_since,
         "older",
-        "1 erasure, 1 thought); what was erased since would be readable again",
-        "given out after record 54",
+        "1 erasure, 1 thought); texts erased since then would be readable again",
+        "receipts and heads after record 54",
     ),
 }
 
@@ -303,7 +303,7 @@ def test_a_copy_of_an_older_schema_is_restored_and_migrated_by_the_next_start(
     opening.close(old)
     code, out, _ = inside(capsys, "restore", "older.db", "--force")
     assert code == 0
-    assert "schema   an older Colibri wrote it" in out
+    assert "schema   from an older Colibri" in out
     with opened(project) as db:
         assert db.pragma("user_version") == load_migrations()[-1].version
     assert verified(database_of(project)).record_count == 4
@@ -323,8 +323,8 @@ def test_on_a_terminal_it_asks(project: Path, typed: str, wanted: int) -> None:
         typed=typed.encode(),
     )
     assert code == wanted
-    assert "the copy is older: it ends at record 54, 5 records ago\n" in shown
-    assert "restore all the same? type yes: " in shown
+    assert "the copy is older: it ends at record 54, 5 records before the database\n" in shown
+    assert "restore anyway? type yes: " in shown
     assert ("nothing was changed" in shown) is (wanted == 1)
     assert records(database_of(project)) == (59 if wanted else 54)
 

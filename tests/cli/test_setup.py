@@ -109,7 +109,7 @@ def test_the_entry_is_added_and_every_other_byte_stays(
     assert content(backup) == before
     assert out.splitlines()[:2] == [f"wrote   {path}", f"backup  {backup}"]
 
-    nothing = f"nothing to do: {path} starts this Colibri already\n"
+    nothing = f"nothing to do: {path} already starts this Colibri\n"
     assert inside("setup", where.client, *where.options, "--write") == (0, nothing, "")
     assert content(path) == after
     assert len(list(path.parent.glob(path.name + ".*"))) == 1
@@ -149,8 +149,8 @@ def test_toml_in_a_form_that_is_not_edited_is_left_to_its_owner(
 ) -> None:
     path = place(home, CODEX, text)
     hint = "colibri: hint: colibri setup codex --print prints what to add"
-    error = f"colibri: error: {path} has its servers in an unusual form: add it by hand\n{hint}\n"
-    assert inside("setup", "codex", "--write") == (1, "", error)
+    error = f"{path} lists its servers in an unusual form: add the entry by hand"
+    assert inside("setup", "codex", "--write") == (1, "", f"colibri: error: {error}\n{hint}\n")
     assert content(path) == text
 
 
@@ -220,7 +220,7 @@ def test_without_write_the_change_is_shown_and_nothing_happens(home: Home, insid
     code, out, err = home.run("setup", "claude-code")
     assert (code, err) == (
         0,
-        "colibri: hint: nothing is written yet; add --write to make this change\n",
+        "colibri: hint: nothing was written; add --write to make this change\n",
     )
     assert out.splitlines()[:2] == [f"--- {path}", f"+++ {path}"]
     changed = [line for line in out.splitlines()[2:] if line[0] in "+-"]
@@ -321,9 +321,9 @@ def test_another_file_can_be_named(home: Home) -> None:
     [
         ([], "error: missing: CLIENT\n"),
         (["emacs"], "CLIENT: 'emacs' is none of claude-code, claude-desktop, cursor"),
-        (["generic", "--write"], "generic has no file of its own: name one with --file"),
+        (["generic", "--write"], "generic has no settings file: name one with --file"),
         (["codex", "--write", "--print"], "--print and --write do not go together"),
-        (["codex", "--name", "a.b"], "a name has letters, digits, _ and - only"),
+        (["codex", "--name", "a.b"], "a name has only letters, digits, _ and -"),
     ],
 )
 def test_what_cannot_be_meant_is_a_mistake_of_usage(
@@ -401,7 +401,7 @@ def test_git_need_not_know_the_ledger_and_the_line_for_that_can_be_copied(home: 
     git(home, "init")
     assert ".gitignore" not in home.run("setup", "claude-code")[2], "nothing is written yet"
     code, _, err = home.run("setup", "claude-code", "--write")
-    hint = "colibri: hint: git would take the ledger into your history; to keep it out: "
+    hint = "colibri: hint: git would add the ledger to your history; to prevent that: "
     assert (code, err) == (0, f"{hint}echo data/ >> {home.project}/.gitignore\n")
     subprocess.run(["sh", "-c", err.strip().removeprefix(hint)], check=True, timeout=30)
     again = ("--write", "--name", "again")  # a second --write of the same writes nothing
@@ -425,4 +425,6 @@ def test_the_clone_of_colibri_is_not_taken_for_a_project(inside: Inside, tmp_pat
     file = str(tmp_path / "settings.json")
     code, _, err = inside("setup", "generic", "--write", "--file", file, "--project", clone)
     assert code == 0
-    assert err.startswith("colibri: hint: this is the clone of Colibri itself: run it in your own")
+    assert err.startswith(
+        "colibri: hint: this is the clone of Colibri itself: run setup in your own"
+    )

@@ -25,7 +25,7 @@ def test_a_project_without_a_ledger_is_no_error(tmp_path: Path, colibri: Printed
     assert (code, err) == (0, "")
     path = tmp_path / "data" / "colibri.db"
     assert facts(out)["project"] == str(tmp_path)
-    assert facts(out)["store"].startswith(f"{path} there is no ledger yet: ")
+    assert facts(out)["store"].startswith(f"{path} there is no ledger yet; ")
     assert "colibri setup CLIENT --write" in facts(out)["next"]
     code, out, _ = colibri(tmp_path, "status", "--json")
     assert (code, json.loads(out)) == (
@@ -59,7 +59,7 @@ def test_the_status_has_all_that_matters(workshop: Workshop, colibri: Printed) -
     assert found["sessions"].startswith(f"1 open, 1 sealed {workshop.open}  “build it <img ")
     assert found["last seal"].startswith(f"{workshop.sealed}  2 thoughts, ")
     assert found["root"] == workshop.seal["root"]
-    assert found["tasks"] == "3, 1 ready to go on INIT 1  DONE 1  CANCELLED 1"
+    assert found["tasks"] == "3, 1 ready to continue INIT 1  DONE 1  CANCELLED 1"
     assert found["open calls"].startswith(f"1 #{workshop.last}  audit_verify_chain  2026-01-01T")
     assert found["open calls"].endswith("server 00000000")
 
@@ -104,7 +104,7 @@ def test_beyond_a_handful_the_rest_is_counted(tmp_path: Path, colibri: Printed) 
                 pass
     _, out, _ = colibri(tmp_path, "status")
     found = facts(out)
-    assert "… and 3 more that are open: colibri sessions --open" in found["sessions"]
+    assert "… and 3 more open sessions: colibri sessions --open" in found["sessions"]
     assert "… and 2 more; --json names them" in found["open calls"]
     _, out, _ = colibri(tmp_path, "status", "--json")
     assert len(json.loads(out)["open_calls"]) == 7

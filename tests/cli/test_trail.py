@@ -73,7 +73,7 @@ def test_what_else_was_recorded_meanwhile_is_counted(tmp_path: Path, colibri: Pr
         assert server.data("task_create", title="nobody says why")["task_id"] == "T-0001"
         server.data("thought_record", session_id="mine", type="plan", content="so")
         server.call("task_update", task_id="T-0001", status="GATHER")
-    last = "… {} other records meanwhile, of other work: colibri trail --all --project " + str(
+    last = "… {} other records from other work at that time: colibri trail --all --project " + str(
         tmp_path
     )
     _, out, _ = colibri(tmp_path, "trail", "mine")
@@ -203,7 +203,7 @@ def test_of_what_is_erased_no_type_is_known_and_that_is_said(
 ) -> None:
     _, out, err = colibri(workshop.path, "trail", workshop.open, "--type", "reflection")
     assert f"R-{workshop.erased}" not in out
-    assert err == "colibri: 1 thought left out: erased or unreadable, so that no type is known\n"
+    assert err == "colibri: 1 thought left out: erased or unreadable, so their type is unknown\n"
     assert colibri(workshop.path, "trail", workshop.open)[2] == ""
     assert colibri(workshop.path, "trail", workshop.sealed, "--type", "plan")[2] == ""
 

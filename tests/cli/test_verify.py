@@ -530,9 +530,9 @@ def test_a_wrong_configuration_is_exit_73(project: Path) -> None:
 USAGE = {
     "a file and a session": (["x.json", "--session", "S-1"], "do not go together"),
     "a session and a task": (["--session", "S-1", "--task", "T-1"], "do not go together"),
-    "a head and a session": (["--head", f"1:{NO_HEX}", "--session", "S"], "--head takes the whole"),
-    "a head and a task": (["--head", f"1:{NO_HEX}", "--task", "T"], "--head takes the whole"),
-    "a root and a task": (["--root", NO_HEX, "--task", "T"], "--root takes the whole"),
+    "a head and a session": (["--head", f"1:{NO_HEX}", "--session", "S"], "--head needs the whole"),
+    "a head and a task": (["--head", f"1:{NO_HEX}", "--task", "T"], "--head needs the whole"),
+    "a root and a task": (["--root", NO_HEX, "--task", "T"], "--root needs the whole"),
     "a short root": (["--root", "ab"], "a root is 64 hex digits"),
     "a head without a number": (["--head", NO_HEX], "a head is SEQ:HEX"),
     "a head at zero": (["--head", f"0:{NO_HEX}"], "a head is SEQ:HEX"),
@@ -595,8 +595,8 @@ def some_json(project: Path) -> str:
 NO_BUNDLES: dict[str, tuple[Callable[[Path], str], str]] = {
     "missing": (lambda _: "gone.json", "there is no file gone.json"),
     "a directory": (lambda _: "data", "data is a directory"),
-    "a report": (a_report, "report.html is a page for a browser, not a bundle: a report checks"),
-    "other JSON": (some_json, "package.json is no evidence bundle"),
+    "a report": (a_report, "report.html is a web page, not a bundle: a report checks"),
+    "other JSON": (some_json, "package.json is not an evidence bundle"),
     "another program's database": (a_database_of_others, "foreign.db is the database of another"),
     "unreadable": (lambda _: "/proc/self/mem", "cannot read /proc/self/mem: "),
 }
@@ -616,7 +616,7 @@ def test_a_file_that_is_no_bundle_is_told_in_plain_words(
     assert hint.startswith("colibri: hint: ")
     assert "Errno" not in err
     if "report" in why:
-        assert "colibri export --session ID -o FILE writes the evidence as a bundle" in hint
+        assert "colibri export --session ID -o FILE writes a bundle" in hint
 
 
 def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsys: Capture) -> None:
@@ -649,7 +649,7 @@ def test_a_bundle_too_large_for_the_memory_is_not_judged(
     monkeypatch.setattr(importlib.import_module("colibri_verify"), "verify", exhaust)
     (tmp_path / "x").write_text("{}")
     assert cli.main(["verify", str(tmp_path / "x")]) == 2
-    assert "takes more memory than there is" in capsys.readouterr().err
+    assert "there is not enough memory to check" in capsys.readouterr().err
 
 
 # Progress, and being interrupted.
@@ -708,7 +708,7 @@ def test_an_interrupt_says_how_far_it_came_and_claims_nothing(large: Path) -> No
     done = execute_raw([sys.executable, "-c", INTERRUPTED + MAIN, "verify"], cwd=large)
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr == (
-        b"colibri: error: interrupted after about 10,000 of 20,002 records: nothing is concluded\n"
+        b"colibri: error: interrupted after about 10,000 of 20,002 records: there is no verdict\n"
     )
 
 

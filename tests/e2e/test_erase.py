@@ -84,7 +84,7 @@ def test_the_text_is_gone_while_the_server_runs_on(server: Server) -> None:
     code, out, err = erase(server.project, *named, "--reason", "it was never meant", "--yes")
     assert (code, err) == (0, "")
     assert left(server.project) == []
-    assert "nothing is left of them" in out
+    assert "no trace is left" in out
     assert server.data("task_get", task_id="T-0001")["title"] == "[erased]"
     thoughts = server.data("thought_record_list")["records"]
     assert [thought["content"] for thought in thoughts] == ["[erased]", "harmless"]
@@ -108,7 +108,7 @@ def test_who_names_the_call_erases_the_text_that_it_brought(server: Server) -> N
         [str(call), "call.enter", "named"],
         [str(call + 1), "thought", f"written by the call {call}"],
     ]
-    assert "erased 2 payloads, which record " in out
+    assert "erased 2 payloads; record " in out
     thoughts = server.data("thought_record_list")["records"]
     assert [thought["content"] for thought in thoughts] == ["[erased]", "harmless"]
 
@@ -199,10 +199,10 @@ def test_it_says_what_goes_and_where_else_it_may_be(project: Path) -> None:
         "SEQ  KIND        WHY",
         "8    call.enter  the call that wrote 9",
         "9    thought     named",
-        "erased 2 payloads, which record 55 says",
-        f"nothing is left of them in {project}/data/colibri.db and its write-ahead log",
-        "not looked at: backups, exported bundles, the client's logs, the disk's free space",
-        f"not looked at: {backup}",
+        "erased 2 payloads; record 55 documents it",
+        f"no trace is left in {project}/data/colibri.db and its write-ahead log",
+        "not touched: backups, exported bundles, the client's logs, free space on the disk",
+        f"not touched: {backup}",
     ]
 
 
@@ -305,7 +305,7 @@ def test_elsewhere_it_does_nothing_without_yes(project: Path, more: list[str]) -
     before = (project / "data" / "colibri.db").read_bytes()
     code, _, err = erase(project, "9", "--reason", "asked for", *more)
     assert code == 1
-    assert err == "colibri: error: nothing was erased: it cannot be undone, so add --yes\n"
+    assert err == "colibri: error: nothing was erased: this cannot be undone; confirm with --yes\n"
     assert (project / "data" / "colibri.db").read_bytes() == before
 
 
@@ -324,7 +324,7 @@ def test_what_was_not_shown_is_not_erased(
 
     monkeypatch.setattr(command, "_confirm", meanwhile)
     assert run(project, str(seq), "--reason", "asked for") == 1
-    assert "a record was added that repeats a text; look again" in capsys.readouterr().err
+    assert "a new record repeats one of the texts; run the command again" in capsys.readouterr().err
     assert record(project, seq)[1]["set"]["title"] == [None, "another"]
 
 
@@ -335,8 +335,8 @@ REFUSED = {
     "a kind that stays": (["2"], 1, "record 2 is a task, which stays"),
     "no number": (["x", "--reason", "r"], 2, "a record is named by its number, such as 17 or R-17"),
     "zero": (["0"], 2, "a record is named by its number"),
-    "nothing": ([], 2, "name at least one record, or --finish alone"),
-    "both": (["9", "--finish"], 2, "name at least one record, or --finish alone"),
+    "nothing": ([], 2, "name at least one record, or give --finish alone"),
+    "both": (["9", "--finish"], 2, "name at least one record, or give --finish alone"),
     "a blank reason": (["9", "--reason", " "], 2, "the reason is blank"),
     "a control character": (
         ["9", "--reason", "a\x1b"],
@@ -363,7 +363,7 @@ def test_it_refuses_and_says_why(
 def test_without_a_reason_nothing_is_erased(project: Path) -> None:
     code, out, err = erase(project, "9", "--yes")
     assert (code, out) == (2, "")
-    assert err.startswith("colibri: error: the reason is missing: --reason TEXT\n")
+    assert err.startswith("colibri: error: a reason is missing: --reason TEXT\n")
 
 
 def test_what_is_erased_already_is_said(project: Path, plain: None, capsys: Capture) -> None:
@@ -426,7 +426,7 @@ def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
             printed = capsys.readouterr()
             assert json.loads(printed.out)["gone"] is False
             assert "old pages are left" in printed.err
-            assert "a reader is still in the write-ahead log" in printed.err
+            assert "another program is still reading the write-ahead log" in printed.err
             assert "then colibri erase --finish" in printed.err
         reader.close()
         assert "colibri.db-wal" in left(project)
@@ -434,5 +434,5 @@ def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
             assert run(project, "--finish") == 75
         assert "database is locked" in capsys.readouterr().err
         assert run(project, "--finish") == 0
-        assert "nothing is left of them" in capsys.readouterr().out
+        assert "no trace is left" in capsys.readouterr().out
         assert left(project) == []

@@ -159,16 +159,16 @@ REFUSALS = {
     "an unknown session": (["--session", "S-9"], "there is no session S-9"),
     "a session with path characters": (["--session", "../S-1"], "there is no session ../S-1"),
     "an unknown task": (["--task", "T-0002"], "there is no task T-0002"),
-    "an unknown thought": (["--thought", "R-999"], "there is no thought R-999, nor any record 999"),
+    "an unknown thought": (["--thought", "R-999"], "there is no thought R-999, and no record 999"),
     "another record": (
         ["--thought", "R-9", "R-10"],
-        "R-10 is no thought: record 10 is a call.exit",
+        "R-10 is not a thought: record 10 is a call.exit",
     ),
     "thoughts of two sessions": (
         ["--thought", "R-9", "R-48"],
-        "these thoughts are of several sessions: R-9 is of S-1, R-48 is of S-2",
+        "these thoughts belong to several sessions: R-9 to S-1, R-48 to S-2",
     ),
-    "a thought of an open session": (["--thought", "R-48"], "the session S-2 is open"),
+    "a thought of an open session": (["--thought", "R-48"], "session S-2 is open"),
 }
 
 
@@ -266,7 +266,7 @@ def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project
     code, _, err = export(project, "--all", "-o", "out")
     assert code == 75
     assert err.startswith("colibri: error: cannot read ")
-    assert f"colibri: hint: {TYPED} verify says what is damaged" in err
+    assert f"colibri: hint: {TYPED} verify shows what is damaged" in err
     assert files(project) == ["data"]
 
 

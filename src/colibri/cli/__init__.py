@@ -47,19 +47,19 @@ COMMANDS = {
 
 # How the overview groups them; one that is in no group goes into the last.
 GROUPS = {
-    "begin here": ("demo", "setup", "doctor", "serve"),
+    "start here": ("demo", "setup", "doctor", "serve"),
     "see what your agents did": ("status", "sessions", "tasks", "trail", "log", "report"),
     "prove it to others": ("verify", "export"),
-    "look after the ledger": ("backup", "restore", "erase"),
+    "maintain the ledger": ("backup", "restore", "erase"),
 }
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
-hash-chained ledger, in one SQLite file. An MCP client starts it; there is nothing to log in to.
+hash-chained ledger, in one SQLite file. An MCP client starts it. No account is needed.
 """
 
 EPILOG = """\
-colibri COMMAND --help explains a command, with examples; so does colibri help COMMAND.
+colibri COMMAND --help or colibri help COMMAND explains a command, with examples.
 colibri --version prints the version.
 """
 

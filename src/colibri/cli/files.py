@@ -126,7 +126,7 @@ def read(path: str) -> Text:
         return Text(real, data.decode(), found)
     except UnicodeDecodeError as problem:
         before = data[: problem.start].decode()
-        raise Broken(before, len(before), "it is not UTF-8") from None
+        raise Broken.at(before, len(before), "it is not UTF-8") from None
 
 
 def replace(old: Text, new: str, stamp: str) -> str | None:

@@ -22,6 +22,7 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from selectors import EVENT_READ, DefaultSelector
 
@@ -29,11 +30,11 @@ from colibri.config import bare_environment
 
 TIMEOUT = 10.0
 MAX_OUTPUT = 16 << 20
-MAX_FILE = 1 << 20  # bytes of a small file of the repository, such as HEAD
+MAX_LINE = 4096  # bytes of HEAD and its like
 
 _NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 
-# What may be run, and what always stands behind its name.
+# What may be run, and the options that it always gets.
 COMMANDS: dict[str, tuple[str, ...]] = {
     "cat-file": (),
     "check-ignore": (),
@@ -56,28 +57,18 @@ KEPT = {
     "extensions.refstorage": "files|reftable",
 }
 
-# Nothing of this is needed where only this configuration is read. It stands here as a second lock.
+# A second lock: in a git directory of ours nothing sets these to anything else.
 _CONFIG = """\
 [core]
 	repositoryFormatVersion = 1
 	bare = false
-	askPass = false
-	attributesFile = /dev/null
-	editor = false
 	fsmonitor = false
-	gitProxy = false
 	hooksPath = /dev/null
-	pager = cat
-	sshCommand = false
 	untrackedCache = false
-[credential]
-	helper =
 [diff]
 	ignoreSubmodules = all
 [gc]
 	auto = 0
-[maintenance]
-	auto = false
 [protocol]
 	allow = never
 [submodule]
@@ -91,7 +82,6 @@ _ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_EDITOR": "false",
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_NO_LAZY_FETCH": "1",
@@ -128,18 +118,14 @@ def find(directory: str) -> Repository | None:
     It must belong to this user, and a linked work tree must be named by its repository in return.
     """
     at = os.path.realpath(directory)
-    while not os.path.lexists(os.path.join(at, ".git")):
+    while not os.path.lexists(entry := os.path.join(at, ".git")):
         if at == (at := os.path.dirname(at)):
             return None
-    entry = os.path.join(at, ".git")
-    own = entry if os.path.isdir(entry) else _linked(entry)
-    if own is None or os.path.islink(entry) or os.stat(entry).st_uid != os.getuid():
-        return None
+    own = _linked(entry) if _is_ours(entry, stat.S_ISREG) else entry
     common = os.path.normpath(os.path.join(own, _line(os.path.join(own, "commondir")) or "."))
-    parts = (own, common, *(os.path.join(common, name) for name in ("objects", "refs")))
-    if any(not _is_own_directory(part) for part in parts):
-        return None
-    return Repository(at, own, common)
+    parts = (own, common, os.path.join(common, "objects"), os.path.join(common, "refs"))
+    trusted = all(_is_ours(part, stat.S_ISDIR) for part in parts)
+    return Repository(at, own, common) if trusted else None
 
 
 def is_ignored(repository: Repository, path: str) -> bool:
@@ -168,39 +154,28 @@ def run(repository: Repository, command: str, *arguments: str) -> bytes:
 # The repository, looked at without git.
 
 
-def _linked(entry: str) -> str | None:
-    """The git directory that the file .git of a linked work tree names, if it names it back."""
+def _linked(entry: str) -> str:
+    """The git directory that the file .git of a linked work tree names; "" unless both agree."""
     text = _line(entry) or ""
     own = os.path.normpath(os.path.join(os.path.dirname(entry), text.removeprefix("gitdir: ")))
-    named = _line(os.path.join(own, "gitdir"))
-    return own if text.startswith("gitdir: ") and named == entry else None
+    return own if _line(os.path.join(own, "gitdir")) == entry else ""
 
 
-def _is_own_directory(path: str) -> bool:
+def _is_ours(path: str, is_kind: Callable[[int], bool]) -> bool:
+    """Whether it is of a kind, no link, and of this user."""
     try:
         found = os.lstat(path)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero byte
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return is_kind(found.st_mode) and found.st_uid == os.getuid()
 
 
 def _line(path: str) -> str | None:
     """A small file of one line; None if it is anything else."""
-    try:
-        if not _is_small(path):
-            return None
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().rstrip("\n")
-    except OSError:
+    if not _is_ours(path, stat.S_ISREG):
         return None
-
-
-def _is_small(path: str) -> bool:
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_FILE
+    with open(path, "rb") as file:
+        return os.fsdecode(file.read(MAX_LINE)).rstrip("\n")
 
 
 # A git directory of ours.
@@ -211,8 +186,8 @@ def _lay_out(repository: Repository, folder: str, kept: str) -> None:
     if head is None:
         raise GitError("the repository has no HEAD that can be read")
     for name, text in (("HEAD", f"{head}\n"), ("config", _CONFIG + kept)):
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(os.fsencode(text))
     for name in ("objects", "refs", "packed-refs", "reftable", "shallow", "info"):
         if os.path.exists(os.path.join(repository.common, name)):
             os.symlink(os.path.join(repository.common, name), os.path.join(folder, name))
@@ -224,7 +199,7 @@ def _kept(program: str, repository: Repository, env: dict[str, str]) -> str:
     git reads the file as data here: with --file it acts on nothing in it, and includes nothing.
     """
     path = os.path.join(repository.common, "config")
-    if not _is_small(path):
+    if not _is_ours(path, stat.S_ISREG):
         return ""
     listed = ["config", "--file", path, "--no-includes", "--null", "--list"]
     # Where no repository can be: git would look at the configuration of the one that it is in.
@@ -265,18 +240,16 @@ def _program(path: str, work_tree: str) -> str:
 
 
 def _output(command: list[str], directory: str, env: dict[str, str]) -> bytes:
-    try:
-        process = subprocess.Popen(
-            command,
-            cwd=directory,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError as problem:
-        raise GitError(f"git cannot be started: {problem.strerror}") from problem
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command,
+        cwd=directory,
+        env=env,
+        stdin=nothing,
+        stdout=subprocess.PIPE,
+        stderr=nothing,
+        start_new_session=True,
+    )
     deadline = time.monotonic() + TIMEOUT
     with process:
         try:

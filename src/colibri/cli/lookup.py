@@ -14,7 +14,7 @@ from colibri.store.timeline import Record
 AMONG = 1000  # the newest ids, in which near ones are looked for
 LIST_SESSIONS = "colibri sessions lists sessions"
 LIST_TASKS = "colibri tasks lists tasks"
-LIST_THOUGHTS = "colibri log --kind thought lists thoughts; R- and the number is the id of one"
+LIST_THOUGHTS = "colibri log --kind thought lists thoughts; the id is R- and the number"
 
 
 def session(db: Connection, id: str) -> Session:
@@ -50,9 +50,9 @@ def thought(db: Connection, id: str) -> Record:
     seq = int(id.removeprefix("R-"))
     record = timeline.get(db, seq)
     if record is None:
-        raise _unknown(f"there is no thought {id}, nor any record {seq}", [], LIST_THOUGHTS)
+        raise _unknown(f"there is no thought {id}, and no record {seq}", [], LIST_THOUGHTS)
     if record.kind != "thought":
-        raise _unknown(f"{id} is no thought: record {seq} is a {record.kind}", [], LIST_THOUGHTS)
+        raise _unknown(f"{id} is not a thought: record {seq} is a {record.kind}", [], LIST_THOUGHTS)
     return record
 
 

@@ -31,13 +31,13 @@ def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
 
 @contextmanager
 def opened(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
-    """The database without a transaction: for who reads page by page, or waits for more."""
+    """The database without a transaction: for reading page by page, or waiting for more."""
     config = load(options.project)
     reader = open_reader(config.db_path)
     try:
         yield config, reader
     except (DatabaseError, UnicodeDecodeError) as problem:
-        hint = "colibri verify says what is damaged; a copy may be in a backup"
+        hint = "colibri verify shows what is damaged; restore a backup if you have one"
         raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem
     finally:
         reader.close()

@@ -56,7 +56,7 @@ STYLES = {
 }
 
 
-def json_option(parser: argparse.ArgumentParser, what: str = "print JSON for machines") -> None:
+def json_option(parser: argparse.ArgumentParser, what: str = "print JSON") -> None:
     """--json, the same everywhere."""
     parser.add_argument("--json", action="store_true", help=what)
 

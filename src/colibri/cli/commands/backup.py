@@ -15,29 +15,29 @@ from colibri.core.ledger import Head
 from colibri.store import ledger
 from colibri.store.sqlite import backup
 
-HELP = "copy the database, and check the copy"
+HELP = "copy the database and check the copy"
 
 DESCRIPTION = """\
-Copy the database into one file, as it is at one moment, while servers go on writing. The copy is
-checked before it is given its name: its pages, every hash, every rule, and that it ends where the
-log ended. Every call that was answered before the copy began is in it.
+Copy the database into one file, as it was at one moment, while servers keep writing. The copy is
+checked before it gets its name: its pages, every hash, every rule, and that it ends where the log
+ended. It contains every call that was answered before the copy began.
 
-Keep the head that is printed somewhere else: with it colibri verify --head can tell later whether
-the log was cut off or written anew.
+Keep the printed head somewhere else: colibri verify --head uses it to detect a truncated or
+rewritten log.
 """
 
 EPILOG = """\
 examples:
-  colibri backup ~/backups                 a file named after the time, in a directory that exists
+  colibri backup ~/backups                 a file named after the time, in an existing directory
   colibri backup before-upgrade.db
 
 To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
 
---json prints file, bytes, replaced (there was a file), log, records and head {seq, leaf}, which is
-null if there are no records.
+--json prints file, bytes, replaced (FILE existed before), log, records and head {seq, leaf}, which
+is null if there are no records.
 
-Exit codes: 0 written, 1 nothing was written, because the log is not sound or FILE exists already,
-73 configuration, 75 resource, 130 interrupted.
+Exit codes: 0 written, 1 not written: the log is not sound or FILE already exists, 73 configuration,
+75 resource, 130 interrupted.
 """
 
 SHOWN = 5
@@ -45,9 +45,9 @@ SHOWN = 5
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("target", metavar="FILE|DIR", help="where to")
+    parser.add_argument("target", metavar="FILE|DIR", help="where to write the copy")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    terminal.json_option(parser, "say what was written as JSON")
+    terminal.json_option(parser, "describe what was written as JSON")
     project.option(parser)
 
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         problems = check(unfinished, head)
         if problems:
             message = f"the log is not sound, so no copy was kept: {summary(problems)}"
-            raise Complaint(message, "colibri verify says more")
+            raise Complaint(message, "colibri verify shows the details")
         replaced = os.path.exists(target)
         backup.publish(unfinished, target)
     finally:
@@ -93,8 +93,8 @@ def _target(options: argparse.Namespace) -> str:
     if is_same(target, config.db_path):
         raise Complaint(f"{target} is the database itself", "name another file")
     if left := backup.beside(target):
-        hint = "SQLite would take it for the copy's own: name another file"
-        raise Complaint(f"beside {target} there is {left[0]}", hint)
+        hint = "SQLite would treat it as part of the copy: name another file"
+        raise Complaint(f"there is a file {left[0]} next to {target}", hint)
     files.refuse_existing(target, force=options.force)
     return target
 
@@ -135,10 +135,10 @@ def _report(written: dict[str, Any], options: argparse.Namespace) -> None:
         return
     size = terminal.count(written["bytes"], "byte")
     records = terminal.count(written["records"], "record")
-    again = ", over what was there" if written["replaced"] else ""
+    again = ", replacing the old file" if written["replaced"] else ""
     text = f"wrote {written['file']}: {records}, {size}, checked{again}"
     terminal.line((text, "good"), hang=7)
     if head := written["head"]:
         terminal.line(f"head   {head['seq']}:{head['leaf']}", whole=True)
-        keep = program.typed("colibri verify --head compares with it")
-        terminal.line(f"keep   that head somewhere else: {keep}", hang=7)
+        keep = program.typed("colibri verify --head compares it with the log")
+        terminal.line(f"keep   this head somewhere else: {keep}", hang=7)

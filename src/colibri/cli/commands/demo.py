@@ -17,16 +17,16 @@ from typing import Any
 from colibri.cli import files, program, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.demo.client import Client
-from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step
+from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step, fill, told
 from colibri.config import bare_environment
 from colibri.core.errors import ResourceError
 
-HELP = "see it at work: a session, its evidence, a forgery that is caught"
+HELP = "watch a session, its evidence, and a forgery being caught"
 
 DESCRIPTION = """\
-Start a real server in a directory of its own, let an agent's session run through it, export the
-evidence, have it checked by the independent verifier, alter one sentence in a copy, and see that
-caught. Takes a few seconds; your project is not touched.
+Start a real server in its own directory, run an agent's session through it, export the evidence and
+check it with the independent verifier. Then alter one sentence in a copy and watch the verifier
+catch it. This takes a few seconds and does not touch your project.
 """
 
 EPILOG = """\
@@ -34,13 +34,13 @@ examples:
   colibri demo
   colibri demo --dir /tmp/colibri-demo
 
-The directory stays, so that you can look around in it; it is yours to delete.
-If it is interrupted, or its reader goes away, it takes away what it has made.
+The directory is kept so that you can look around; delete it when you like. If the demo is
+interrupted, it removes what it has made.
 
 --json prints directory, calls, refused (codes), session, root, head {seq, leaf}, the paths bundle
-and report, and of both bundles, as verified and forged, {verdict, exit_code, lines, findings}.
+and report, and for each bundle, under verified and forged, {verdict, exit_code, lines, findings}.
 
-Exit codes: 0 all went as told, 1 DIR is not empty, 75 something is missing on this machine,
+Exit codes: 0 everything went as shown, 1 DIR is not empty, 75 something is missing on this machine,
 130 interrupted.
 """
 
@@ -56,9 +56,9 @@ REPORT = "report.html"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("--dir", metavar="DIR", help="an empty directory, or one to be made")
-    parser.add_argument("--no-pause", action="store_true", help="as fast as it goes")
-    terminal.json_option(parser, "no story, only what came of it, as JSON")
+    parser.add_argument("--dir", metavar="DIR", help="an empty or new directory")
+    parser.add_argument("--no-pause", action="store_true", help="do not pause between lines")
+    terminal.json_option(parser, "print only the outcome, as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         demo.play()  # 1 the session
         demo.export()  # 2 its evidence
         demo.verify()  # 3 judged by a program that shares nothing with us
-        demo.forge()  # 4 a lie, and who notices
+        demo.forge()  # 4 a lie, which is caught
         demo.report()  # 5 for people
         demo.say_what_next()
     if options.json:
@@ -126,7 +126,7 @@ class Demo:
                     self._take(client, step)
 
     def _take(self, client: Client, step: Step) -> None:
-        arguments = _filled(step.arguments, self._names)
+        arguments = fill(step.arguments, self._names)
         for status in step.moves or (None,):
             given = arguments if status is None else {**arguments, "status": status}
             result = client.call(step.tool, given)
@@ -140,7 +140,7 @@ class Demo:
             self.outcome["refused"].append(refusal["code"])
             self._line("refused", step.tool, f"{refusal['code']}: {refusal['message']}", "refused")
         else:
-            self._line("ok", step.tool, _told(step, data))
+            self._line("ok", step.tool, told(step, data))
 
     def _remember(self, step: Step, data: dict[str, Any], result: dict[str, Any]) -> None:
         if step.name:
@@ -157,7 +157,7 @@ class Demo:
         """The session as a bundle."""
         session = self.outcome["session"]
         self._say()
-        self._say("The evidence, in one file for whoever wants to check it", "bold")
+        self._say("The evidence, in one file that anyone can check", "bold")
         self._run("export", "--session", session, "-o", self._file(BUNDLE))
         self.outcome["bundle"] = self._file(BUNDLE)
 
@@ -178,7 +178,7 @@ class Demo:
             payload["body"] = base64.b64encode(body.replace(TRUTH.encode(), LIE.encode())).decode()
         files.write([json.dumps(bundle).encode()], self._file(FORGED))
         self._say()
-        self._say("A copy of it, in which one thought was made to look better", "bold")
+        self._say("A forged copy: one thought was made to look better", "bold")
         self._line("was", "", TRUTH)
         self._line("is", "", LIE)
         self.outcome["forged"] = self._judged(FORGED, wanted="bad")
@@ -220,12 +220,12 @@ class Demo:
     def report(self) -> None:
         """The session as a page, by the command for it."""
         self._say()
-        self._say("The session as a page, for people: it shows it and checks itself", "bold")
+        self._say("The session as a page for people, which checks its own evidence", "bold")
         self.outcome["report"] = self._file(REPORT)
         self._run("report", self.outcome["session"], "-o", self.outcome["report"])
 
     def say_what_next(self) -> None:
-        """Where to look, and how to go on; all of it can be copied."""
+        """Where to look and what to do next; every command can be copied."""
         project = shlex.quote(self._directory)
         outside = self._outside()
         self._say()
@@ -287,15 +287,6 @@ def _said(done: "subprocess.CompletedProcess[bytes]") -> str:
     return done.stderr.decode(errors="replace").strip()
 
 
-def _filled(value: Any, names: dict[str, str]) -> Any:
-    """The arguments with the ids that their names stand for."""
-    if isinstance(value, dict):
-        return {key: _filled(one, names) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_filled(one, names) for one in value]
-    return names[value[1:]] if isinstance(value, str) and value.startswith("$") else value
-
-
 def _data(result: dict[str, Any]) -> dict[str, Any]:
     """What an answer holds; of a refusal {error}, in both patterns."""
     envelope: dict[str, Any] = result["structuredContent"]
@@ -305,25 +296,3 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
 
 def _found(finding: dict[str, Any]) -> str:
     return f"{finding['code']} at record {finding['seq']}: {finding['detail']}"
-
-
-def _told(step: Step, data: dict[str, Any]) -> str:
-    """What came of a step, in one line."""
-    return _TOLD[step.tool].format(
-        moves=" -> ".join(step.moves),
-        again=f", attempt {data['attempt']}" if data.get("attempt", 1) > 1 else "",
-        after=f", after {', '.join(data['depends_on'])}" if data.get("depends_on") else "",
-        next=", ".join(f"{task['task_id']} {task['title']}" for task in data.get("tasks", ())),
-        **data,
-    )
-
-
-_TOLD = {
-    "audit_session_start": "{session_id} is open",
-    "task_create": "{task_id} {title}{after}",
-    "task_update": "{task_id} {moves}{again}",
-    "thought_record": "{thought_id} {type}: {content}",
-    "task_next_actions": "{next}",
-    "merkle_finalize": "{record_count} thoughts under one root: {root}",
-    "audit_verify_chain": "{record_count} records, every hash and every rule checked",
-}

@@ -25,8 +25,8 @@ from colibri.store.sqlite.connection import library_version, require_sqlite
 HELP = "check the installation, the database and the clients"
 
 DESCRIPTION = """\
-Check everything that Colibri needs: the installation, the settings, the database of the project,
-the settings of MCP clients; and start a server in a temporary directory to see that it answers.
+Check everything that Colibri needs: the installation, the settings, the project's database and the
+settings of MCP clients. It also starts a server in a temporary directory to see that it answers.
 
 Nothing is changed.
 """
@@ -36,11 +36,11 @@ examples:
   colibri doctor
   colibri doctor --json
 
-Each line is ok, a warning or a problem, and says what to do about it.
+Each line is ok, a warning or a problem; warnings and problems say what to do.
 
---json prints ok (there is no problem), version and findings [{status, check, detail, hint}].
+--json prints ok (no problems), version and findings [{status, check, detail, hint}].
 
-Exit codes: 0 fine, or only warnings, 1 there is a problem.
+Exit codes: 0 no problems, though perhaps warnings, 1 at least one problem.
 """
 
 OLDEST_PYTHON = (3, 11)
@@ -134,7 +134,9 @@ def _server() -> Iterator[Finding]:
     shown = shlex.join([*command, "serve"])
     if answer.problem:
         yield problem(
-            "server", f"{shown}: {answer.problem}", "run that command and read its stderr"
+            "server",
+            f"{shown}: {answer.problem}",
+            "run that command and read what it prints on stderr",
         )
     else:
         took = f"answered with {answer.tools} tools and ended in {answer.milliseconds:,} ms"
@@ -161,7 +163,7 @@ def _clients(named: str) -> Iterator[Finding]:
             try:
                 settings = client.language.load(files.read(file).text)
             except (Broken, ResourceError) as unreadable:
-                hint = f"mend it: {client.title} cannot read it either"
+                hint = f"fix it: {client.title} cannot read it either"
                 yield warning(key, f"{file}, {unreadable}", hint)
                 continue
             for name, entry in _entries(settings, client.servers, directory):
@@ -170,7 +172,7 @@ def _clients(named: str) -> Iterator[Finding]:
                 yield _entry(key, f"{file}: {name}", entry, directory, again)
     if not found:
         hint = f"colibri setup CLIENT --write, where CLIENT is one of {', '.join(CLIENTS)}"
-        yield warning("clients", "none of the known ones starts Colibri here yet", hint)
+        yield warning("clients", "no known client starts Colibri here yet", hint)
 
 
 def _entries(settings: Any, key: str, directory: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -197,7 +199,7 @@ def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again:
     try:
         load(os.sep, _environment(entry))
     except ConfigError as bad:
-        return problem(check, f"{where}: {bad.message}", "mend its env")
+        return problem(check, f"{where}: {bad.message}", "fix its env")
     other = "" if command == launch.command()[0] else ", which is not this installation"
     return ok(check, f"{where} starts {command}{other}")
 
@@ -211,7 +213,7 @@ def _runs(command: str, directory: str) -> bool:
 
 
 def _option(entry: dict[str, Any]) -> str:
-    """What stands behind --project."""
+    """The value of --project."""
     args = entry.get("args")
     args = [str(arg) for arg in args] if isinstance(args, list) else []
     return next((after for arg, after in pairwise(args) if arg == "--project"), "")

@@ -31,16 +31,16 @@ from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.transaction import Transaction
 from colibri.tools.text import PROSE
 
-HELP = "take a text out of the ledger for good"
+HELP = "remove a text from the ledger for good"
 
 DESCRIPTION = """\
-Take the text of records out of the database for good: of thoughts, of titles and descriptions of
-tasks, of intents of sessions, of arguments of calls.
+Remove text from the database for good: of thoughts, task titles and descriptions, session intents
+and call arguments.
 
-A text and the call that brought it go together, whichever of the two is named, and so do records
-that repeat the text of a task; all of them are shown before anything is done.
+A text and the call that brought it are erased together, whichever of the two you name, and so are
+records that repeat a task's text. All of them are listed before anything is erased.
 
-What goes is the payload. The records, their hashes, seals and proofs stay valid, an erasure record
+Only the payload is removed. The records, hashes, seals and proofs stay valid, an erasure record
 says what was erased, when, by whom and why, and every verifier reports it. It cannot be undone.
 """
 
@@ -50,12 +50,12 @@ examples:
   colibri erase R-17 R-21 --reason "asked by the customer" --yes
   colibri erase --finish
 
-Servers may go on running. The file is written anew, which holds them up for about a second for
-each 50 MB. If one of them reads just then, the write-ahead log keeps the old pages: the command
-says so, and --finish tries again. Backups, exported bundles and the client's logs are not touched.
+Servers may keep running. Rewriting the file blocks them for about a second per 50 MB. If one of
+them is reading at that moment, old pages stay in the write-ahead log: the command says so, and
+--finish tries again. Backups, exported bundles and the client's logs are not touched.
 
---json prints erased [{seq, kind, why}], erasure {seq, leaf} (the record of it; null if there was
-nothing to erase), gone (nothing is left in the files) and backups (files not looked at).
+--json prints erased [{seq, kind, why}], erasure {seq, leaf} (the erasure record, or null if there
+was nothing to erase), gone (nothing is left in the files) and backups (files not looked at).
 
 Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, or not gone yet.
 """
@@ -66,13 +66,15 @@ PATIENCE_MS = BUSY_TIMEOUT_MS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("seqs", metavar="SEQ", nargs="*", type=_seq, help="a record: 17, or R-17")
-    parser.add_argument("--reason", metavar="TEXT", type=_reason, help="why; it is recorded")
     parser.add_argument(
-        "--finish", action="store_true", help="only take away what is left of texts"
+        "seqs", metavar="SEQ", nargs="*", type=_seq, help="a record, such as 17 or R-17"
+    )
+    parser.add_argument("--reason", metavar="TEXT", type=_reason, help="why; this is recorded")
+    parser.add_argument(
+        "--finish", action="store_true", help="only remove what is left of erased texts"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    terminal.json_option(parser, "say what was erased as JSON")
+    terminal.json_option(parser, "describe what was erased as JSON")
     project.option(parser)
 
 
@@ -95,16 +97,16 @@ def _reason(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Erase; the exit code."""
     if options.finish == bool(options.seqs):
-        raise Misuse("name at least one record, or --finish alone")
+        raise Misuse("name at least one record, or give --finish alone")
     if options.seqs and options.reason is None:
-        raise Misuse("the reason is missing: --reason TEXT")
+        raise Misuse("a reason is missing: --reason TEXT")
     config = load(options.project)
     if config.mode in (Mode.READONLY, Mode.MINIMAL):
         raise ConfigError([f"COLIBRI_MODE is {config.mode}, which changes nothing: unset it"])
     try:
         return _run(options, config)
     except (DatabaseError, Damaged) as problem:
-        hint = "try again: what is erased already is said"
+        hint = "try again: anything already erased is reported"
         raise ResourceError(f"the erasure failed: {problem}", hint) from problem
 
 
@@ -131,7 +133,7 @@ def _run(options: argparse.Namespace, config: Config) -> int:
 
 def _confirm(options: argparse.Namespace) -> None:
     if options.json or not sys.stdin.isatty():
-        raise Complaint("nothing was erased: it cannot be undone, so add --yes")
+        raise Complaint("nothing was erased: this cannot be undone; confirm with --yes")
     print("erase these payloads for good? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Complaint("nothing was erased")
@@ -161,7 +163,9 @@ def _erase(
     ids = _ids(config)
     with Transaction(opened.db, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:
-            message = "nothing was erased: a record was added that repeats a text; look again"
+            message = (
+                "nothing was erased: a new record repeats one of the texts; run the command again"
+            )
             raise Complaint(message)
         payload = erasure.erase(opened.db, shown, reason=options.reason)
         chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
@@ -178,7 +182,7 @@ def _finish(opened: Opened) -> str:
         emptied = rewrite(opened.db, PATIENCE_MS)
     except DatabaseError as problem:  # another writer holds on, or the disk has no room for a copy
         return str(problem)
-    return "" if emptied else "a reader is still in the write-ahead log"
+    return "" if emptied else "another program is still reading the write-ahead log"
 
 
 def _report(
@@ -204,15 +208,15 @@ def _report(
         return
     if entry is not None:
         payloads = terminal.count(len(targets), "payload")
-        terminal.line((f"erased {payloads}, which record {entry.seq} says", "good"), hang=2)
+        terminal.line((f"erased {payloads}; record {entry.seq} documents it", "good"), hang=2)
     if gone:
-        text = f"nothing is left of them in {config.db_path} and its write-ahead log"
+        text = f"no trace is left in {config.db_path} and its write-ahead log"
         terminal.line(text, hang=2)
     terminal.line(
-        "not looked at: backups, exported bundles, the client's logs, the disk's free space", hang=2
+        "not touched: backups, exported bundles, the client's logs, free space on the disk", hang=2
     )
     for backup in backups:
-        terminal.line(f"not looked at: {backup}", hang=2, whole=True)
+        terminal.line(f"not touched: {backup}", hang=2, whole=True)
 
 
 def _ids(config: Config) -> Ids:

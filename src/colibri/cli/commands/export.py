@@ -17,10 +17,10 @@ HELP = "write evidence into a file that anyone can verify"
 DESCRIPTION = """\
 Write an evidence bundle: the whole log, a session, a task, or single thoughts with their proofs.
 
-Whoever receives the file checks it with colibri_verify.py, which needs nothing but Python, or in a
-browser. Give them the root of a seal or the head of the log by another way, so that they can tell
-that the bundle is not a log written anew: the root with a session, a task or thoughts, the head
-with --all. A session's bundle ends at its seal, so that a head from later is not in it.
+Whoever receives the file can check it with colibri_verify.py, which needs only Python, or in a
+browser. Send them the root of a seal or the head of the log separately, so that they can tell that
+the log was not rewritten: the root for a session, a task or thoughts, the head for --all. A
+session's bundle ends at its seal, so it contains no later head.
 """
 
 EPILOG = """\
@@ -30,18 +30,19 @@ examples:
   colibri export --all -o log.colibri.json
   colibri export --thought R-17 R-20 -o two.colibri.json
 
-colibri sessions and colibri tasks list the ids, colibri log --kind thought those of thoughts.
+colibri sessions and colibri tasks list the ids; colibri log --kind thought lists thoughts.
 
-The database is only read; servers may go on writing meanwhile. The file is readable for you alone
-until you change that: it holds everything that was recorded, as it was written.
+The database is only read, and servers can keep writing. The bundle holds everything that was
+recorded, word for word; only you can read the file until you change its permissions.
 
-The root and the head that it prints, and the command for checking, are of this log as it is now:
-they prove something to who knows them from elsewhere, as from merkle_finalize or a receipt.
+The root, the head and the check command it prints describe this log as it is now. They prove
+something only to a person who got the same root or head from somewhere else, such as the answer of
+merkle_finalize or a receipt.
 
 --json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
 head {seq, leaf} (of its last record).
 
-Exit codes: 0 written, 1 no such session, task or thought, or FILE exists already, 73 configuration,
+Exit codes: 0 written, 1 no such session, task or thought, or FILE already exists, 73 configuration,
 75 resource.
 """
 
@@ -52,16 +53,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--all", action="store_true", help="the whole log")
     what.add_argument("--session", metavar="ID", help="a session with its tasks and calls")
     what.add_argument(
-        "--task", metavar="ID", help="a task with what it depends on and the thoughts about it"
+        "--task", metavar="ID", help="a task with its dependencies and the thoughts about it"
     )
     what.add_argument(
         "--thought", metavar="ID", nargs="+", type=_thought, help="thoughts of a sealed session"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="where to; - is stdout"
+        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    terminal.json_option(parser, "say what was written as JSON")
+    terminal.json_option(parser, "describe what was written as JSON")
     project.option(parser)
 
 
@@ -98,15 +99,15 @@ def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
 def _thoughts(reader: Connection, ids: list[str]) -> Contents:
     """A Complaint with what an id is, if it is no thought of one sealed session."""
     found = [lookup.thought(reader, id) for id in ids]
-    named = {str(one.session): f"R-{one.seq} is of {one.session}" for one in found}
+    named = {str(one.session): f"R-{one.seq} to {one.session}" for one in found}
     if len(named) > 1:
-        hint = "a proof leads to one seal: export the thoughts of one session at a time"
-        message = f"these thoughts are of several sessions: {', '.join(named.values())}"
+        hint = "a proof belongs to one seal: export the thoughts of one session at a time"
+        message = f"these thoughts belong to several sessions: {', '.join(named.values())}"
         raise Complaint(message, hint)
     (session,) = named
     if lookup.session(reader, session).root is None:
-        message = f"the session {session} is open: its thoughts have no proofs before it is sealed"
-        hint = f"colibri export --session {session} has them all, without proofs"
+        message = f"session {session} is open: its thoughts have no proofs until it is sealed"
+        hint = f"colibri export --session {session} exports all of them, without proofs"
         raise Complaint(message, hint)
     return bundle.of_thoughts(reader, ids)
 

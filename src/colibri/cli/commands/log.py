@@ -15,14 +15,14 @@ from colibri.store import ledger, timeline
 from colibri.store.connection import Connection
 from colibri.store.timeline import Filter, Record
 
-HELP = "the records of the ledger, or one of them in full"
+HELP = "show ledger records, or one record in full"
 
 DESCRIPTION = """\
-Show the records of the ledger, oldest first: by default the newest 50. Filters narrow them, and
-only what passes all of them is shown.
+Show the records of the ledger, oldest first; by default the newest 50. A record is shown only if it
+passes every filter.
 
-With SEQ: one record with its hashes, its header as it was hashed, its payload and nonce, and the
-other record of its call. It is checked on the way; colibri verify checks all of them.
+With SEQ: show one record with its hashes, its header as it was hashed, its payload and nonce, and
+the other record of its call. That record is checked as well; colibri verify checks the whole log.
 """
 
 EPILOG = f"""\
@@ -34,18 +34,17 @@ examples:
   colibri log --since 100 --until 200 --limit 0 --json
   colibri log --follow
 
-Kinds: {", ".join(KINDS[:4])},
-{", ".join(KINDS[4:])}.
-Times are yours: 2026-03-01, 2026-03-01T14:30, 14:30, today, yesterday, 90m, 2h,
-3d; a number is the seq of a record.
+Kinds: {", ".join(KINDS)}.
+Times are local: 2026-03-01, 2026-03-01T14:30, 14:30, today, yesterday, 90m, 2h, 3d. A number is the
+seq of a record.
 
---json prints one object a line: seq, at (UTC), kind, call, session, task, agent,
-leaf, prev, payload, payload_state (kept; else payload is null: erased, missing
-or unreadable). With SEQ it adds header, nonce, enter and exit (the seqs of its
-call's records) and breaks (what is wrong with it).
+--json prints one object per line: seq, at (UTC), kind, call, session, task, agent, leaf, prev,
+payload and payload_state (kept; or erased, missing or unreadable, and then payload is null). With
+SEQ it adds header, nonce, enter and exit (the seqs of its call's records) and breaks (what is wrong
+with the record).
 
-Exit codes: 0 shown, 1 there is no such record, session or task, 73
-configuration, 75 resource, 130 interrupted.
+Exit codes: 0 shown, 1 no such record, session or task, 73 configuration, 75 resource,
+130 interrupted.
 """
 
 
@@ -53,20 +52,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("seq", metavar="SEQ", nargs="?", type=_seq, help="one record, in full")
     parser.add_argument(
-        "--kind", choices=KINDS, metavar="KIND", action="append", default=[], help="only of a kind"
+        "--kind",
+        choices=KINDS,
+        metavar="KIND",
+        action="append",
+        default=[],
+        help="only this kind; repeatable",
     )
-    parser.add_argument("--tool", metavar="NAME", help="only calls of a tool")
-    parser.add_argument("--session", metavar="ID", help="only what names a session")
-    parser.add_argument("--task", metavar="ID", help="only what names a task")
-    parser.add_argument("--agent", metavar="NAME", help="only what names an agent")
-    parser.add_argument("--since", metavar="WHEN", type=times.since, help="from a seq or time on")
-    parser.add_argument("--until", metavar="WHEN", type=times.until, help="up to a seq or time")
+    parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
+    parser.add_argument("--session", metavar="ID", help="only records that name this session")
+    parser.add_argument("--task", metavar="ID", help="only records that name this task")
+    parser.add_argument("--agent", metavar="NAME", help="only records that name this agent")
+    parser.add_argument(
+        "--since", metavar="WHEN", type=times.since, help="from this seq or time on"
+    )
+    parser.add_argument("--until", metavar="WHEN", type=times.until, help="up to this seq or time")
     terminal.limit_option(parser, "only the newest N", 50)
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--reverse", action="store_true", help="newest first")
-    order.add_argument("-f", "--follow", action="store_true", help="wait for more; Ctrl-C ends it")
+    order.add_argument(
+        "-f", "--follow", action="store_true", help="keep showing new records; Ctrl-C stops"
+    )
     terminal.alone_option(parser, "SEQ")
-    parser.add_argument("--payload", action="store_true", help="show payloads, too")
+    parser.add_argument("--payload", action="store_true", help="show payloads as well")
     terminal.json_option(parser, "print one JSON object a line")
     project.option(parser)
 
@@ -74,7 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _seq(text: str) -> int:
     found = re.fullmatch(r"(?:#|R-)?([0-9]{1,15})", text)
     if not found:
-        hint = "colibri log shows them; colibri trail ID tells of a session or a task"
+        hint = "colibri log lists records; colibri trail ID shows a session or a task"
         message = f"{text!r} is not the number of a record, such as 17 or R-17"
         raise argparse.ArgumentTypeError(message, hint)
     return int(found[1])
@@ -109,7 +117,7 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     for record in timeline.records(db, shown, last=last, newest_first=options.reverse):
         printer.show(record)
     if hidden:
-        terminal.note(f"older records were left out: --limit {options.limit}; --limit 0 shows all")
+        terminal.note(f"older records are not shown: --limit {options.limit}; --limit 0 shows all")
     if options.follow:
         for seq in follow.heads(db, path, after=last):
             new = replace(wanted, first=max(wanted.first, last + 1))
@@ -207,7 +215,7 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
 def _find(db: Connection, seq: int) -> Found:
     record, last = timeline.get(db, seq), follow.newest(db)
     if record is None:
-        hint = f"they go from 1 to {last}" if last else "the log is empty as yet"
+        hint = f"the log has records 1 to {last}" if last else "the log is still empty"
         raise Complaint(f"there is no record {seq}", hint)
     return Found(record, *timeline.call_of(db, record), ledger.check_range(db, seq, seq), last)
 
@@ -234,7 +242,7 @@ def _show_fields(found: Found) -> None:
     field("call", record.call, whole=True)
     for name, other in (("enter", found.enter), ("exit", found.exit)):
         if other is None:
-            field(name, "none: the call is open, or no call wrote this")
+            field(name, "none: the call has not ended, or no call wrote this")
         elif other.seq != record.seq:
             field(name, f"#{other.seq}  ", *words.summary(other))
     field("leaf", record.leaf.hex(), whole=True)

@@ -9,15 +9,15 @@ from colibri.store import bundle
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
 
-HELP = "write what an agent did into a page that proves it"
+HELP = "write a page that shows and proves what an agent did"
 
 DESCRIPTION = """\
-Write a report of a session or a task: one HTML file with the story, the tasks, every thought, move
-and call, the seal as a picture, and the evidence itself, which the page verifies each time that it
-is opened. It needs no server, no network and no Colibri, only a browser.
+Write a report on a session or a task: one HTML file with the story, the tasks, every thought, move
+and call, a picture of the seal, and the evidence itself. The page verifies that evidence every time
+it is opened. It needs a browser, but no server, no network and no Colibri.
 
-The page holds everything that was recorded about the session or task, as it was written: read it
-before you pass it on. The file is readable for you alone until you change that.
+The page holds everything that was recorded about the session or task, word for word: read it before
+you pass it on. Only you can read the file until you change its permissions.
 """
 
 EPILOG = """\
@@ -25,12 +25,13 @@ examples:
   colibri report S-0123456789ab -o report.html
   colibri report T-0001 -o task.html --open
 
-colibri sessions and colibri tasks list the ids.
-An ID that a session and a task have both is taken as the session's. Give whoever reads the report
-the root of the seal, or a head, by another way: the page has a field to compare it.
+colibri sessions and colibri tasks list the ids. If a session and a task share an id, the session
+wins. Send readers the root of the seal, or a head, separately: the page has a field to compare it.
+
 --json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
 head {seq, leaf} (of its last record).
-Exit codes: 0 written, 1 no such session or task, or FILE exists already, 73 configuration,
+
+Exit codes: 0 written, 1 no such session or task, or FILE already exists, 73 configuration,
 75 resource.
 """
 
@@ -39,11 +40,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("id", metavar="ID", help="the session or the task")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="where to; - is stdout"
+        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument("--open", action="store_true", help="show it in your browser")
-    terminal.json_option(parser, "say what was written as JSON")
+    parser.add_argument("--open", action="store_true", help="open it in your browser")
+    terminal.json_option(parser, "describe what was written as JSON")
     project.option(parser)
 
 
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the page; the exit code."""
     path: str = options.output
     if path == "-" and options.open:
-        raise Misuse("--open needs a file, and -o - is none")
+        raise Misuse("--open needs a file, but -o - is stdout")
     with project.reading(options) as (config, reader):
         if path != "-":
             files.refuse_links(path, config.project)
@@ -74,4 +75,4 @@ def _open(path: str) -> None:
     from pathlib import Path  # noqa: PLC0415
 
     if not webbrowser.open(Path(path).resolve().as_uri()):
-        terminal.note("hint: no browser was found: open the file yourself")
+        terminal.note("hint: no browser was found; open the file yourself")

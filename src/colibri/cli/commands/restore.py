@@ -1,4 +1,4 @@
-"""`colibri restore`: put a copy in the place of the database, which is kept beside it."""
+"""`colibri restore`: replace the database with a copy; the old one is kept next to it."""
 
 import argparse
 import os
@@ -24,52 +24,51 @@ from colibri.store.sqlite import backup, opening
 from colibri.store.sqlite.files import BEFORE_RESTORE
 from colibri.store.sqlite.opening import open_reader
 
-HELP = "put a copy of the database in its place"
+HELP = "replace the database with a copy"
 
 DESCRIPTION = """\
-Put a copy that colibri backup wrote in the place of the project's database. No server may be
-running. The copy is checked first and compared with what is there: if it is older, of another log,
-or went another way, that is told, with what would no longer be in the log, and it needs --force or
-a yes on the terminal. The database that was there is kept beside it, under another name. If it is
-sound and holds the same records, nothing is done.
+Replace the project's database with a copy made by colibri backup. No server may be running. The
+copy is checked first and compared with the current database. If the copy is older, belongs to
+another log or has diverged, the command lists what would be lost and asks for --force, or for a yes
+on the terminal. The old database is kept next to the new one under another name. If both are sound
+and hold the same records, nothing is done.
 """
 
 EPILOG = """\
 examples:
   colibri restore ~/backups/colibri-20260101T120000Z.db
 
-If it is interrupted, the old database or the new one is in place, never a mixture.
+If it is interrupted, either the old or the new database is in place, never a mixture.
 
 --json prints restored (false: nothing was changed), relation (none, identical, newer, older,
-diverged, another log, unknown), lost (how many records), reason and older_schema; but for none and
-unknown also common, gained, kinds, since and until; and if it is restored database, head {seq,
-leaf} and kept (what was there, as it is called now).
+diverged, another log, unknown), lost (how many records), reason and older_schema; unless relation
+is none or unknown, also common, gained, kinds, since and until; and after a restore also database,
+head {seq, leaf} and kept (the old files, under their new names).
 
-Exit codes: 0 restored, or nothing to do, 1 the copy is not sound, or something would be lost and
---force is missing, 73 configuration, 75 resource, such as a server that is running, 130
-interrupted.
+Exit codes: 0 restored, or nothing to do, 1 the copy is not sound, or records would be lost and
+--force is missing, 73 configuration, 75 resource, such as a running server, 130 interrupted.
 """
 
 RELATIONS = {
-    "none": "there is no database yet",
+    "none": "there was no database",
     "identical": "the copy and the database hold the same records",
-    "newer": "the database is part of the copy, which has {gained_records} more",
-    "older": "the copy is older: it ends at record {common:,}, {lost_records} ago",
-    "diverged": "the two went different ways after record {common:,}",
-    "another log": "the copy is of another log",
+    "newer": "the copy holds the whole database and {gained_records} more",
+    "older": "the copy is older: it ends at record {common:,}, {lost_records} before the database",
+    "diverged": "the copy and the database diverge after record {common:,}",
+    "another log": "the copy belongs to another log",
     "unknown": "the database cannot be read: {reason}",
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("file", metavar="FILE", help="a copy that colibri backup wrote")
+    parser.add_argument("file", metavar="FILE", help="a copy made by colibri backup")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="even if records would no longer be in the log, or it is the same",
+        help="restore even if records are lost, or nothing differs",
     )
-    terminal.json_option(parser, "say what was done as JSON")
+    terminal.json_option(parser, "describe what was done as JSON")
     project.option(parser)
 
 
@@ -85,7 +84,9 @@ def run(options: argparse.Namespace) -> int:
             head = _copy(source, new)  # 3
             if problems := check(new, head):  # 4
                 message = f"{options.file} is not sound: {summary(problems)}"
-                raise Complaint(message, "nothing was changed; colibri verify FILE says more")
+                raise Complaint(
+                    message, "nothing was changed; colibri verify FILE shows the details"
+                )
             found = _compare(path, new)  # 5
             if found["relation"] == "identical" and not options.force and not check(path, head):
                 _tell_same(path, found, options)
@@ -131,10 +132,10 @@ def _ask(found: dict[str, Any], options: argparse.Namespace) -> None:
     if options.json:
         terminal.emit({"restored": False, **found})
     if options.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Complaint(relation, f"{loss}; --force restores all the same")
+        raise Complaint(relation, f"{loss}; --force restores anyway")
     for line in (relation, loss):
         print(visible(line), file=sys.stderr)
-    print("restore all the same? type yes: ", end="", file=sys.stderr, flush=True)
+    print("restore anyway? type yes: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() != "yes":
         raise Complaint("nothing was changed")
 
@@ -151,12 +152,14 @@ def _relation(found: dict[str, Any]) -> str:
 def _loss(found: dict[str, Any]) -> str:
     """What would be gone, in words."""
     if found["lost"] is None:
-        return "what it holds that the copy does not cannot be told"
+        return "it is unknown which of its records the copy lacks"
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found["kinds"].items())
-    back = "; what was erased since would be readable again" if "erasure" in found["kinds"] else ""
+    back = (
+        "; texts erased since then would be readable again" if "erasure" in found["kinds"] else ""
+    )
     return (
         f"{terminal.count(found['lost'], 'record')} from {found['since']} to {found['until']}"
-        f" would no longer be in the log ({kinds}){back}"
+        f" would be lost ({kinds}){back}"
     )
 
 
@@ -188,17 +191,16 @@ def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:
     shown = f"{head['seq']}:{head['leaf']}" if head else "none: it is empty"
     line(f"head     {shown}", whole=True)
     if result["older_schema"]:
-        line("schema   an older Colibri wrote it: the next start of a server migrates it", hang=9)
+        line("schema   from an older Colibri: the next server start migrates it", hang=9)
     for name in result["kept"]:
         line(f"before   {name}", whole=True)
     if result["relation"] not in ("none", "unknown"):
         back = f"colibri restore {shlex.quote(result['kept'][0])}{project.again(options)}"
         line(f"back     {program.typed(back)}", whole=True)
     if result["lost"] != 0:
-        since = f"after record {result['common']:,}" if result.get("common") else "until now"
-        says = program.typed("colibri verify --head says so")
-        line(
-            f"note     receipts and heads given out {since} lead to no record of this log any"
-            f" more, or to another: {says}",
-            hang=9,
+        common = result.get("common")
+        which = (
+            f"receipts and heads after record {common:,}" if common else "older receipts and heads"
         )
+        says = program.typed("colibri verify --head reports it")
+        line(f"note     {which} no longer match this log: {says}", hang=9)

@@ -18,7 +18,7 @@ Exit codes: 0 done, 1 fault, 73 configuration, 75 resource.
 
 EPILOG = """\
 examples:
-  colibri serve                          what an MCP client starts
+  colibri serve                          what an MCP client runs
   colibri serve --project ~/site
   COLIBRI_MODE=READONLY colibri serve    changes nothing
 

@@ -7,13 +7,13 @@ from colibri.cli.show import times, words
 from colibri.store import timeline
 from colibri.store.sessions import Session
 
-HELP = "the sessions, open and sealed"
+HELP = "list sessions, open and sealed"
 
 DESCRIPTION = """\
-List the sessions, newest first: what each was opened for, its task, when it was opened, how many
-thoughts it holds, and when it was sealed, with the beginning of its root.
+List the sessions, newest first: their intent, task, opening time and number of thoughts, and for
+sealed sessions the time of the seal and the start of its root.
 
-colibri trail SESSION shows what happened in one, colibri report SESSION writes it into a page.
+colibri trail SESSION shows what happened in a session, colibri report SESSION turns it into a page.
 """
 
 EPILOG = """\
@@ -22,12 +22,11 @@ examples:
   colibri sessions --open
   colibri sessions --sealed --limit 0 --json
 
---json prints {total, open, sealed, sessions: [Session]}: how many there are in
-all, how many of them are open and sealed, and those that are listed. A Session
-is session_id, intent, task_id, started_at, record_count (its thoughts),
-finalized_at and root, which are null until it is sealed.
+--json prints {total, open, sealed, sessions: [Session]}: the counts, and the sessions listed. A
+Session has session_id, intent, task_id, started_at, record_count (its thoughts), finalized_at and
+root; the last two are null until it is sealed.
 
-Exit codes: 0 shown, also if there are none, 73 configuration, 75 resource.
+Exit codes: 0 shown, even if there are none, 73 configuration, 75 resource.
 """
 
 ROOT = 16  # digits of a root that are shown
@@ -36,8 +35,8 @@ ROOT = 16  # digits of a root that are shown
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--open", action="store_true", help="only those that go on")
-    which.add_argument("--sealed", action="store_true", help="only those that are sealed")
+    which.add_argument("--open", action="store_true", help="only open sessions")
+    which.add_argument("--sealed", action="store_true", help="only sealed sessions")
     terminal.limit_option(parser, "only the newest N", 20)
     terminal.json_option(parser)
     project.option(parser)

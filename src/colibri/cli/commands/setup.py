@@ -23,32 +23,34 @@ HELP = "add Colibri to an MCP client"
 DESCRIPTION = """\
 Add this Colibri to the settings of an MCP client.
 
-Without --write it only shows what would change, and where. Everything else in the file stays as it
-is, comments included; the file as it was is kept beside it.
+Without --write it only shows what would change, and where. The rest of the file stays exactly as it
+is, comments included, and the old version is kept next to it. A link in the project is not
+followed: name its target with --file.
 """
 
 EPILOG = """\
 clients:
-  claude-code     .mcp.json of the project, or ~/.claude.json with --user
-  claude-desktop  claude_desktop_config.json; the server is for --project, else this directory
-  cursor          .cursor/mcp.json of the project, or ~/.cursor/mcp.json with --user
-  vscode          .vscode/mcp.json of the project, or mcp.json of the user profile with --user
+  claude-code     .mcp.json in the project, or ~/.claude.json with --user
+  claude-desktop  claude_desktop_config.json; the server is for --project or this directory
+  cursor          .cursor/mcp.json in the project, or ~/.cursor/mcp.json with --user
+  vscode          .vscode/mcp.json in the project, or mcp.json in the user profile with --user
   codex           ~/.codex/config.toml
-  gemini          .gemini/settings.json of the project, or ~/.gemini/settings.json with --user
-  generic         prints what most other clients take
+  gemini          .gemini/settings.json in the project, or ~/.gemini/settings.json with --user
+  generic         prints what most other clients accept
 
 examples:
   colibri setup claude-code            show the change
   colibri setup claude-code --write    make it
-  colibri setup codex --print          only the piece of text, to paste it yourself
+  colibri setup codex --print          print the entry, to paste it yourself
 
-A second --write changes nothing. `colibri doctor` then says whether the client can start it.
+Running --write again changes nothing. colibri doctor then tells you whether the client can start
+the server.
 
 --json prints client, scope (project, user or file), file, action (create, change, none, print),
-written, backup (the file as it was, or null), entry, snippet (the text for it) and diff.
+written, backup (the old file, or null), entry, snippet (the entry as text) and diff.
 
-Exit codes: 0 shown, written or nothing to do, 1 the file is broken or not to be changed,
-73 configuration, 75 it cannot be read or written.
+Exit codes: 0 shown, written or nothing to do, 1 the file is broken, unusual or behind a link,
+73 configuration, 75 the file cannot be read or written.
 """
 
 Action = Literal["create", "change", "none", "print"]
@@ -60,19 +62,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", action="store_true", help="make the change")
-    what.add_argument(
-        "--print", action="store_true", help="print the piece of text and nothing else"
-    )
-    parser.add_argument("--user", action="store_true", help="for all projects of this user")
-    parser.add_argument("--file", metavar="FILE", help="the settings file, if it is another one")
-    parser.add_argument("--name", default=NAME, type=_name, help=f"of the server ({NAME})")
+    what.add_argument("--print", action="store_true", help="print only the entry")
+    parser.add_argument("--user", action="store_true", help="for all your projects")
+    parser.add_argument("--file", metavar="FILE", help="another settings file")
+    parser.add_argument("--name", default=NAME, type=_name, help=f"the server's name ({NAME})")
     terminal.json_option(parser)
     project.option(parser)
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
-        raise argparse.ArgumentTypeError("a name has letters, digits, _ and - only")
+        raise argparse.ArgumentTypeError("a name has only letters, digits, _ and -")
     return text
 
 
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     """Show or make the change; the exit code."""
     change = _plan(options)
     if not change.file and (options.write or options.user):
-        raise Misuse("generic has no file of its own: name one with --file")
+        raise Misuse("generic has no settings file: name one with --file")
     written = options.write and change.action != "none"
     backup = files.replace(change.old, change.new, _stamp()) if written else None
     if options.json:
@@ -128,7 +128,7 @@ def _plan(options: argparse.Namespace) -> Change:
     except Broken as problem:
         raise Complaint(f"{file}, {problem}: fix it, then try again") from problem
     if new is None:
-        message = f"{file} has its servers in an unusual form: add it by hand"
+        message = f"{file} lists its servers in an unusual form: add the entry by hand"
         hint = f"colibri setup {options.client} --print prints what to add"
         raise Complaint(message, hint)
     action: Action = "none" if new == old.text else "change" if old.found else "create"
@@ -167,7 +167,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refuse_remote(present: dict[str, Any], name: str) -> None:
-    """With a command beside its URL it would be neither one nor the other."""
+    """With both a command and a URL it would be neither a local nor a remote server."""
     if any(key.lower().endswith("url") for key in present):
         raise Complaint(f"there is a server {name} that has a URL", "choose another name: --name")
 
@@ -192,7 +192,7 @@ def _tell(change: Change, written: bool, backup: str | None) -> None:
     if change.action == "print":
         print(change.snippet, end="")
     elif change.action == "none":
-        terminal.line(f"nothing to do: {change.file} starts this Colibri already", hang=2)
+        terminal.line(f"nothing to do: {change.file} already starts this Colibri", hang=2)
     elif written:
         terminal.line(f"wrote   {change.file}", whole=True)
         if backup:
@@ -201,7 +201,7 @@ def _tell(change: Change, written: bool, backup: str | None) -> None:
     else:
         for line in _diff(change):
             terminal.say(line, _COLOURS.get(line[:1], ""))
-        terminal.note("hint: nothing is written yet; add --write to make this change")
+        terminal.note("hint: nothing was written; add --write to make this change")
 
 
 def _remind(config: Config, *, written: bool) -> None:
@@ -209,13 +209,13 @@ def _remind(config: Config, *, written: bool) -> None:
     clone = launch.clone()
     if clone and os.path.samefile(config.project, clone):
         terminal.note(
-            "hint: this is the clone of Colibri itself: run it in your own project, or name that"
+            "hint: this is the clone of Colibri itself: run setup in your own project, or name it"
             " with --project DIR"
         )
     elif written and (line := _unignored(config)):
         file = shlex.quote(os.path.join(config.project, ".gitignore"))
         terminal.note(
-            "hint: git would take the ledger into your history; to keep it out:"
+            "hint: git would add the ledger to your history; to prevent that:"
             f" echo {shlex.quote(line)} >> {file}"
         )
 
@@ -223,13 +223,13 @@ def _remind(config: Config, *, written: bool) -> None:
 def _unignored(config: Config) -> str:
     """The line for .gitignore that is missing; "" if none is, or git cannot tell."""
     inside = os.path.relpath(config.db_path, config.project)
-    repository = git.find(config.project)
-    if repository is None or inside.startswith(os.pardir):
-        return ""
     try:
+        repository = git.find(config.project)
+        if repository is None or inside.startswith(os.pardir):
+            return ""
         if git.is_ignored(repository, os.path.realpath(config.db_path)):
             return ""
-    except git.GitError:
+    except (git.GitError, OSError):
         return ""
     folder = os.path.dirname(inside)
     return f"{folder}/" if folder else f"{inside}*"

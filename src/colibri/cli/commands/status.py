@@ -19,11 +19,11 @@ from colibri.store.timeline import OPEN_CALLS_AMONG, Record
 HELP = "the project at a glance"
 
 DESCRIPTION = """\
-Show where the ledger is and how large, the head of its chain, the sessions and calls that are open,
-the tasks by state, the last seal and the last activity.
+Show where the ledger is and how large it is, its head, open sessions and calls, tasks by state, the
+last seal and the latest activity.
 
-Keep the head where nobody who works on the project can change it: colibri verify --head takes it
-and sees whether the log was cut off or written anew since. The status itself verifies nothing.
+Keep the head where nobody who works on the project can change it. colibri verify --head takes it
+and detects whether the log was truncated or rewritten since. The status itself verifies nothing.
 """
 
 EPILOG = f"""\
@@ -32,17 +32,15 @@ examples:
   colibri status --project ~/site
   colibri status --json
 
-Open calls are looked for among the newest {OPEN_CALLS_AMONG:,} records.
+Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 
---json prints exists, project, path; and if it exists: bytes, wal_bytes, log,
-records, head {{seq, leaf}}, sessions {{open, sealed, newest_open: [Session]}},
-tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at, call,
-tool, server}}], open_calls_after (a seq), last_seal (a Session), last_activity.
-A Session is session_id, intent, task_id, started_at, record_count,
-finalized_at, root.
+--json prints exists, project and path; if the ledger exists, also bytes, wal_bytes, log, records,
+head {{seq, leaf}}, sessions {{open, sealed, newest_open: [Session]}}, tasks {{total, ready, states:
+{{STATE: number}}}}, open_calls [{{seq, at, call, tool, server}}], open_calls_after (a seq),
+last_seal (a Session) and last_activity. A Session has session_id, intent, task_id, started_at,
+record_count, finalized_at and root.
 
-Exit codes: 0 shown, also if there is no ledger yet; 73 configuration, 75
-resource.
+Exit codes: 0 shown, even if there is no ledger yet, 73 configuration, 75 resource.
 """
 
 OPEN_SESSIONS = OPEN_CALLS = 5  # how many are named
@@ -76,7 +74,7 @@ def _show_nothing(config: Config, options: argparse.Namespace) -> None:
         return
     terminal.field("project", config.project, whole=True)
     terminal.field("store", config.db_path, whole=True)
-    terminal.field("", "there is no ledger yet: the first start of the server makes it")
+    terminal.field("", "there is no ledger yet; the server creates it when it first starts")
     terminal.field("next", program.typed("colibri setup CLIENT --write adds it to your MCP client"))
 
 
@@ -202,7 +200,7 @@ def _show_sessions(seen: Seen) -> None:
         )
     if more := seen.open_sessions - len(seen.newest_open):
         lists = program.typed("colibri sessions --open")
-        field("", (f"… and {more} more that are open: {lists}", "dim"))
+        field("", (f"… and {more} more open sessions: {lists}", "dim"))
     if (seal := seen.last_seal) and seal.root and seal.finalized_at:
         thoughts = terminal.count(seal.record_count, "thought")
         facts = f"  {thoughts}, {times.shown(seal.finalized_at)}"
@@ -213,7 +211,7 @@ def _show_sessions(seen: Seen) -> None:
 def _show_tasks(seen: Seen) -> None:
     total = sum(seen.states.values())
     print()
-    terminal.field("tasks", f"{total:,}" + (f", {seen.ready:,} ready to go on" if total else ""))
+    terminal.field("tasks", f"{total:,}" + (f", {seen.ready:,} ready to continue" if total else ""))
     spans: list[terminal.Span] = []
     for state, number in seen.states.items():
         if number:

@@ -12,13 +12,13 @@ from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Timeline
 
-HELP = "the tasks by state, or one of them with its history"
+HELP = "show tasks by state, or one task with its history"
 
 DESCRIPTION = """\
-Show the tasks by state, in the order of the work, with what each of them waits for.
+Show the tasks by state, in the order of work, and what each of them is waiting for.
 
-With TASK: one task with its fields, its dependencies and their states, the moves that it can make
-and what each of them still needs, and all that ever happened to it.
+With TASK: show one task with its fields, its dependencies and their states, the moves it can make,
+what each move still needs, and the task's full history.
 """
 
 EPILOG = """\
@@ -28,16 +28,14 @@ examples:
   colibri tasks --status APPLY --status VERIFY --assignee ada
   colibri tasks --project-name site --search "login form" --limit 0
 
---project is the directory, as everywhere; --project-name is what agents wrote
-into the field project of a task. A search finds each of its words anywhere in
-title and description, ignoring case.
+--project is the directory, as in every command; --project-name is the project field that agents
+gave the task. A search finds each of its words anywhere in title and description, ignoring case.
 
---json prints {total, states: {STATE: {total, tasks: [Task]}}}; with TASK the
-Task and dependencies (task_id, status, title), blockers, next_states, needs
-(STATE: [what]) and history, a list of what colibri trail --json prints. A Task
-is what task_get answers, see docs/tools.md.
+--json prints {total, states: {STATE: {total, tasks: [Task]}}}. With TASK it prints the Task plus
+dependencies (task_id, status, title), blockers, next_states, needs (STATE: [what]) and history, a
+list of what colibri trail --json prints. A Task is what task_get answers; see docs/tools.md.
 
-Exit codes: 0 shown, 1 there is no such task, 73 configuration, 75 resource.
+Exit codes: 0 shown, 1 no such task, 73 configuration, 75 resource.
 """
 
 INTERNAL = ("number", "attempt_seq", "open_dependencies")  # columns, not fields of a Task
@@ -54,11 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=[status.value for status in Status],
         action="append",
         default=[],
-        help=f"only in a state: {', '.join(Status)}; may be repeated",
+        help=f"only this state: {', '.join(Status)}; repeatable",
     )
-    parser.add_argument("--project-name", metavar="NAME", help="only of a project")
-    parser.add_argument("--assignee", metavar="NAME", help="only of an assignee")
-    parser.add_argument("--search", metavar="WORDS", help="only with all of these words")
+    parser.add_argument("--project-name", metavar="NAME", help="only this project")
+    parser.add_argument("--assignee", metavar="NAME", help="only this assignee")
+    parser.add_argument("--search", metavar="WORDS", help="only tasks that contain all these words")
     terminal.limit_option(parser, "only the newest N of each state", 20)
     terminal.alone_option(parser, "TASK")
     terminal.json_option(parser)

@@ -13,21 +13,21 @@ from colibri.store.sessions import Session
 from colibri.store.tasks import Task
 from colibri.store.timeline import Record, Step, Timeline
 
-HELP = "the timeline of a session or a task, live if you like"
+HELP = "show the timeline of a session or task, live if you like"
 
 DESCRIPTION = """\
-Show what happened, in the order of the ledger: thoughts in full, moves of tasks, seals, and the
-calls that wrote nothing, refused ones with their code.
+Show what happened, in ledger order: full thoughts, task moves, seals, and calls that wrote nothing;
+refused calls with their error code.
 
-Of a session: what names it, and the moves of its tasks while it is open; its tasks are those that
-its opening or a thought in it names. What else was recorded meanwhile is counted at the end, and
-shown by --all. Of a task: everything that names it, in any session. Without an argument: the newest
-open session, else the newest. An id that both a session and a task have is the session's.
+For a session: everything that names it, and the moves of its tasks while it was open. Its tasks are
+those named when it was opened or in its thoughts. Other records from that time are counted at the
+end; --all shows them. For a task: everything that names it, in any session. Without an argument:
+the newest open session, or else the newest. If a session and a task share an id, the session wins.
 """
 
 EPILOG = """\
 examples:
-  colibri trail                         the session that is going on
+  colibri trail                         the current session
   colibri trail --follow                the same, live; waits for one to open
   colibri trail S-0123456789ab
   colibri trail T-0001 --type decision  why things are as they are
@@ -35,16 +35,14 @@ examples:
 
 colibri sessions and colibri tasks list the ids.
 
---follow ends by itself when its session is sealed. A call that was refused
-because its arguments did not fit names no session and no task: --all shows it.
+--follow stops by itself when its session is sealed. A call with invalid arguments names no session
+and no task, so only --all shows it.
 
---json prints one object a line for each call: seq, at, call, session, task,
-agent, server, tool, arguments, outcome (ok, refused, invalid, error,
-cancelled; open: not ended; null: no call), code, duration_ms, and records: what
-it wrote, each as in colibri log --json.
+--json prints one object per call and line: seq, at, call, session, task, agent, server, tool,
+arguments, outcome (ok, refused, invalid, error, cancelled; open: has not ended; null: not a call),
+code, duration_ms and records (what it wrote, each as in colibri log --json).
 
-Exit codes: 0 shown, 1 there is no such session or task, 73 configuration, 75
-resource, 130 interrupted.
+Exit codes: 0 shown, 1 no such session or task, 73 configuration, 75 resource, 130 interrupted.
 """
 
 
@@ -52,17 +50,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("id", metavar="SESSION|TASK", nargs="?", help="whose timeline")
-    whose.add_argument("--all", action="store_true", help="the timeline of everything")
+    whose.add_argument("--all", action="store_true", help="everything in the ledger")
     parser.add_argument(
         "--type",
         metavar="TYPE",
         choices=TYPES,
         action="append",
         default=[],
-        help=f"only thoughts of a type: {', '.join(TYPES)}; may be repeated",
+        help=f"only thoughts of this type: {', '.join(TYPES)}; repeatable",
     )
     terminal.limit_option(parser, "only the newest N calls, or thoughts with --type", 0)
-    parser.add_argument("-f", "--follow", action="store_true", help="wait for more; Ctrl-C ends it")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="keep showing new entries; Ctrl-C stops"
+    )
     terminal.json_option(parser, "print one JSON object a line")
     project.option(parser)
 
@@ -97,7 +97,7 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
         unknown += sum(one.kind == "thought" and one.payload is None for one in step.records)
     if options.type and unknown:
         what = terminal.count(unknown, "thought")
-        terminal.note(f"{what} left out: erased or unreadable, so that no type is known")
+        terminal.note(f"{what} left out: erased or unreadable, so their type is unknown")
     if others > 0 and not (options.limit or options.type or options.json or options.follow):
         _note_others(others, options)
     if options.follow:
@@ -118,14 +118,14 @@ def _whose(
         found = [_next_session(db, path)]
     found = found or timeline.newest_sessions(db, 1)
     if not found:
-        hint = "an agent opens one when it begins to work; colibri trail --all shows every call"
+        hint = "an agent opens one when it starts to work; colibri trail --all shows every call"
         raise Complaint("there is no session yet", hint)
     return found[0], None
 
 
 def _next_session(db: Connection, path: str) -> Session:
     """Wait for a session to be opened."""
-    terminal.note("waiting for a session to open; Ctrl-C ends it")
+    terminal.note("waiting for a session to open; Ctrl-C stops")
     for _ in follow.heads(db, path, after=follow.newest(db)):
         if found := timeline.newest_sessions(db, 1, only_open=True):
             break
@@ -175,7 +175,7 @@ def _seqs(step: Step) -> Iterator[int]:
 
 def _note_others(count: int, options: argparse.Namespace) -> None:
     """Work that named neither the session nor its tasks is not in its trail: say that there is."""
-    what = f"… {terminal.count(count, 'other record')} meanwhile, of other work"
+    what = f"… {terminal.count(count, 'other record')} from other work at that time"
     shown = program.typed(f"colibri trail --all{project.again(options)}")
     terminal.line((f"{what}: {shown}", "dim"), hang=2)
 
@@ -190,5 +190,5 @@ def _print(step: Step, printer: steps.Printer, options: argparse.Namespace) -> N
 
 
 def _is_of(record: Record, types: Sequence[str]) -> bool:
-    """Whether a record is a thought of one of these types; what is erased has none any more."""
+    """Whether a record is a thought of one of these types; an erased one no longer has a type."""
     return record.kind == "thought" and (record.payload or {}).get("type") in types

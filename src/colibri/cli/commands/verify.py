@@ -26,13 +26,13 @@ from colibri.store.sqlite.opening import open_reader
 HELP = "check the log, a session, a task or a bundle"
 
 DESCRIPTION = """\
-Recompute every hash, replay every rule, and say what is broken, what it means, and what could not
-be checked. Without arguments it looks at the whole log of the project; FILE is an evidence bundle,
-which the independent verifier colibri_verify judges, or a copy that colibri backup wrote.
+Recompute every hash, replay every rule, and report what is broken, what that means, and what could
+not be checked. By default this checks the project's whole log. FILE is an evidence bundle, which
+the independent verifier colibri_verify judges, or a copy made by colibri backup.
 
-A log that was cut off at its end, or written anew as a whole, shows only to who brings along a head
-(from any receipt, or from colibri backup) or a root (from merkle_finalize) that was kept elsewhere.
-A bundle takes only a head that is in it: one of a session ends at its seal.
+A truncated or completely rewritten log is visible only if you kept a head (from any receipt, or
+from colibri backup) or a root (from merkle_finalize) somewhere else. For a bundle, the head must be
+one it contains: a session's bundle ends at its seal.
 """
 
 EPILOG = """\
@@ -42,18 +42,17 @@ examples:
   colibri verify --session S-0123456789ab --root HEX
   colibri verify session.colibri.json --root HEX
 
-colibri sessions and colibri tasks list the ids.
-The database is only read, a slice at a time; servers may go on writing meanwhile. A report that
-colibri report wrote is no bundle: it checks itself when a browser opens it.
+colibri sessions and colibri tasks list the ids. The database is only read, one slice at a time, and
+servers can keep writing. A report is not a bundle: it checks itself when a browser opens it.
 
-The verdicts on a log and on a bundle have the same lines and codes (docs/formats.md §10 and §11); a
-log's has one line more, rows: whether what tools show is what the records say.
+Verdicts on logs and bundles have the same lines and codes (docs/formats.md §10 and §11). A log's
+verdict has one more line, rows: whether what tools show is what the records say.
 
 --json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
 head, lines, sessions, erased, open_calls, findings [{code, seq, detail, meaning}], finding_count
-and not_checked [{code, detail}]; of a bundle what colibri_verify.py --json prints.
+and not_checked [{code, detail}]; for a bundle, what colibri_verify.py --json prints.
 
-Exit codes: 0 good, 1 bad, or there is no such session or task, 2 cannot tell, 73 configuration,
+Exit codes: 0 good, 1 bad, or no such session or task, 2 cannot tell, 73 configuration,
 75 resource, 130 interrupted.
 """
 
@@ -61,16 +60,18 @@ EXIT = {"good": 0, "bad": 1, "cannot tell": 2}
 START = 4096  # bytes of a file, by which it is known
 BUNDLE = b"colibri-bundle/"
 PAGE = (b"<!doctype html", b"<html")
-FILES = "FILE is what export or backup wrote: a bundle, or a copy of the database"
+FILES = "name a bundle written by colibri export, or a copy made by colibri backup"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("file", metavar="FILE", nargs="?", help="a bundle, or a copy of the database")
-    what.add_argument("--session", metavar="ID", help="only from a session's opening to its seal")
-    what.add_argument("--task", metavar="ID", help="only the records of a task")
-    parser.add_argument("--root", metavar="HEX", type=_root, help="a seal's root, kept elsewhere")
+    what.add_argument("--session", metavar="ID", help="only this session, from opening to seal")
+    what.add_argument("--task", metavar="ID", help="only the records of this task")
+    parser.add_argument(
+        "--root", metavar="HEX", type=_root, help="the root of a seal, kept elsewhere"
+    )
     parser.add_argument("--head", metavar="SEQ:HEX", type=_head, help="a head, kept elsewhere")
     terminal.json_option(parser, "the verdict as JSON")
     project.option(parser)
@@ -92,9 +93,9 @@ def _head(text: str) -> Head:
 def run(options: argparse.Namespace) -> int:
     """Judge; the exit code."""
     if options.head and (options.session or options.task):
-        raise Misuse("--head takes the whole log: leave out --session and --task")
+        raise Misuse("--head needs the whole log: leave out --session and --task")
     if options.root and options.task:
-        raise Misuse("--root takes the whole log or a session: leave out --task")
+        raise Misuse("--root needs the whole log or a session: leave out --task")
     if options.file is None:
         return _judge_log(load(options.project).db_path, options)
     try:
@@ -115,12 +116,12 @@ def _judge_bundle(options: argparse.Namespace) -> int:
         data = _read(options.file, colibri_verify.MAX_FILE + 1)
         judged = colibri_verify.verify(data, root=root, head=head)
     except MemoryError:
-        message = f"{options.file} takes more memory than there is"
-        raise ResourceError(message, "nothing is concluded") from None
+        message = f"there is not enough memory to check {options.file}"
+        raise ResourceError(message, "check it on a larger machine") from None
     if options.json:
         terminal.emit(judged.as_json())
     elif BUNDLE not in data[:START] and judged.findings[0]["code"] == "malformed-bundle":
-        raise ResourceError(f"{options.file} is no evidence bundle", FILES)
+        raise ResourceError(f"{options.file} is not an evidence bundle", FILES)
     else:
         verdict.show_rows(colibri_verify.as_text(judged))
     return judged.exit_code
@@ -138,8 +139,8 @@ def _read(path: str, limit: int) -> bytes:
     except OSError as problem:
         raise ResourceError(f"cannot read {path}: {why(problem)}", FILES) from problem
     if data[:START].lstrip().lower().startswith(PAGE):
-        message = f"{path} is a page for a browser, not a bundle: a report checks itself there"
-        hint = "colibri export --session ID -o FILE writes the evidence as a bundle to verify"
+        message = f"{path} is a web page, not a bundle: a report checks itself in the browser"
+        hint = "colibri export --session ID -o FILE writes a bundle to verify"
         raise ResourceError(message, hint)
     return data
 
@@ -191,7 +192,7 @@ def _examine(reader: Connection, options: argparse.Namespace) -> Report:
                 return check.verify_task(reader, options.task)
             return check.verify(reader, head=options.head, pause=bar.slice)
         except KeyboardInterrupt:
-            far = f"after about {bar.done:,} of {bar.total:,} records: nothing is concluded"
+            far = f"after about {bar.done:,} of {bar.total:,} records: there is no verdict"
             raise KeyboardInterrupt(far) from None
 
 

@@ -118,3 +118,34 @@ STORY = (
         ),
     ),
 )
+
+
+def fill(value: Any, names: dict[str, str]) -> Any:
+    """The arguments with the ids that their names stand for."""
+    if isinstance(value, dict):
+        return {key: fill(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [fill(one, names) for one in value]
+    return names[value[1:]] if isinstance(value, str) and value.startswith("$") else value
+
+
+def told(step: Step, data: dict[str, Any]) -> str:
+    """What came of a step, in one line."""
+    return _TOLD[step.tool].format(
+        moves=" -> ".join(step.moves),
+        again=f", attempt {data['attempt']}" if data.get("attempt", 1) > 1 else "",
+        after=f", after {', '.join(data['depends_on'])}" if data.get("depends_on") else "",
+        next=", ".join(f"{task['task_id']} {task['title']}" for task in data.get("tasks", ())),
+        **data,
+    )
+
+
+_TOLD = {
+    "audit_session_start": "{session_id} is open",
+    "task_create": "{task_id} {title}{after}",
+    "task_update": "{task_id} {moves}{again}",
+    "thought_record": "{thought_id} {type}: {content}",
+    "task_next_actions": "{next}",
+    "merkle_finalize": "{record_count} thoughts under one root: {root}",
+    "audit_verify_chain": "{record_count} records, every hash and every rule checked",
+}

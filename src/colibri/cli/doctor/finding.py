@@ -18,7 +18,7 @@ def guarded(
     try:
         yield from findings(*args)
     except Exception as fault:
-        yield problem(check, f"could not be checked: {fault}", "mend what the message names")
+        yield problem(check, f"could not be checked: {fault}", "fix what the message names")
 
 
 def ok(check: str, detail: str) -> Finding:

@@ -124,7 +124,7 @@ def _lock(path: str) -> Iterator[Finding]:
 
 
 def _content(path: str) -> Iterator[Finding]:
-    damaged = "colibri verify says what is damaged; a copy may be in a backup"
+    damaged = "colibri verify shows what is damaged; restore a backup if you have one"
     try:
         reader = open_reader(path, untouched=True)
     except Outdated as outdated:

@@ -21,12 +21,13 @@ _LITERALS = {"true": True, "false": False, "null": None}
 
 
 class Broken(Exception):
-    """The text is not what it should be; the message begins with the place."""
+    """The text is not what it should be; the message names the place."""
 
-    def __init__(self, text: str, at: int, what: str) -> None:
+    @classmethod
+    def at(cls, text: str, at: int, what: str) -> "Broken":
         line = text.count("\n", 0, at) + 1
         column = at - text.rfind("\n", 0, at)
-        super().__init__(f"line {line}, column {column}: {what}")
+        return cls(f"line {line}, column {column}: {what}")
 
 
 class Node(NamedTuple):
@@ -71,7 +72,7 @@ class Json:
             if node.value is None:
                 return style.replace(node, _nest(path[depth:], value))
             if node.members is None:
-                raise Broken(text, node.start, f"{_name(path[:depth])} is not an object")
+                raise Broken.at(text, node.start, f"{_name(path[:depth])} is not an object")
             member = node.member(key)
             if member is None:
                 return style.add(node, key, _nest(path[depth + 1 :], value))
@@ -83,7 +84,7 @@ class Json:
         try:
             return reader.document()
         except RecursionError:
-            raise Broken(text, 0, "it is nested too deep") from None
+            raise Broken.at(text, 0, "it is nested too deep") from None
 
 
 class _Reader:
@@ -101,7 +102,7 @@ class _Reader:
         root = self.value()
         self.skip()
         if self.at < len(self.text):
-            raise self.broken("something follows the end of the value")
+            raise self.broken("there is more text after the end of the value")
         return root
 
     def value(self) -> Node:
@@ -147,9 +148,7 @@ class _Reader:
             self.at += comma
             self.skip()
             if comma and self.peek() == closing and not self.dialect.commas:
-                raise self.broken(
-                    f"a comma stands before {closing}, which this client does not read"
-                )
+                raise self.broken(f"a comma before {closing}, which this client does not accept")
         self.at += 1
         return comma
 
@@ -170,8 +169,8 @@ class _Reader:
             value: str
             value, self.at = _STRINGS.raw_decode(self.text, self.at)
         except json.JSONDecodeError as problem:
-            what = problem.msg.lower().removesuffix(" at").removesuffix(" starting")
-            raise Broken(self.text, problem.pos, what) from None
+            what = "a string does not end, or holds what a string cannot hold"
+            raise Broken.at(self.text, problem.pos, what) from None
         return value
 
     def skip(self) -> None:
@@ -184,14 +183,14 @@ class _Reader:
             if comment is None:
                 return
             if not self.dialect.comments:
-                raise self.broken("a comment, which this client does not read")
+                raise self.broken("a comment, which this client does not accept")
             self.at = comment.end()
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
 
     def broken(self, what: str) -> Broken:
-        return Broken(self.text, self.at, what)
+        return Broken.at(self.text, self.at, what)
 
 
 class _Style(NamedTuple):

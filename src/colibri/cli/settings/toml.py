@@ -14,7 +14,6 @@ from colibri.cli.settings.jsonc import BOM, Broken, line_end
 
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
-_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 class Toml:
@@ -22,28 +21,16 @@ class Toml:
 
     def load(self, text: str) -> dict[str, Any]:
         """The document, {} of an empty one."""
-        body = text.removeprefix(BOM)
         try:
-            return tomllib.loads(body)
+            return tomllib.loads(text.removeprefix(BOM))
         except tomllib.TOMLDecodeError as problem:
-            raise _broken(body, str(problem)) from None
+            raise Broken(str(problem)) from None
 
     def put(self, text: str, path: tuple[str, ...], value: Any) -> str:
         """The text with a table, or a key of a table, at the path."""
         if isinstance(value, dict):
             return _append(text, path, value)
         return _assign(text, path[:-1], path[-1], value)
-
-
-def _broken(text: str, message: str) -> Broken:
-    """With the place in front, as everywhere."""
-    found = _PLACE.fullmatch(message)
-    what, line, column = found.groups() if found else (message, None, None)
-    at = len(text)
-    if line and column:
-        starts = [0, *(end.end() for end in re.finditer("\n", text))]
-        at = starts[int(line) - 1] + int(column) - 1
-    return Broken(text, at, what[0].lower() + what[1:])
 
 
 def _append(text: str, path: tuple[str, ...], table: dict[str, Any]) -> str:

@@ -12,8 +12,8 @@ EXCERPT = 60
 IDS = ("session_id", "task_id", "agent_id")  # of arguments; the header says them too
 NOT_KEPT = {
     "erased": "[erased]",
-    "missing": "[missing: no erasure names it]",
-    "unreadable": "[unreadable: not as its kind has it]",
+    "missing": "[missing, and no erasure record names it]",
+    "unreadable": "[unreadable: not in the form of its kind]",
 }
 
 RETRY = [Status.VERIFY, Status.GATHER]  # the move that begins another attempt
