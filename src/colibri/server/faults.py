@@ -6,8 +6,8 @@
 | held by another process for 10 s | UNAVAILABLE, rolled back | nothing |
 | damaged, replaced, migrated by a newer version | UNAVAILABLE, rolled back | SAFE_MODE integrity |
 | the same, seen only after the commit | outcome unknown | SAFE_MODE integrity |
-| I/O error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
-| I/O error in the commit | outcome unknown | SAFE_MODE io |
+| I/O or unforeseen error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
+| the same in the commit | outcome unknown | SAFE_MODE io |
 """
 
 from colibri.core.errors import Damaged, Unavailable
@@ -44,7 +44,7 @@ class Guard:
             raise meaning from problem
 
     def _explain(self, problem: BaseException) -> Exception | None:
-        kind = kind_of(problem)
+        kind = kind_of(problem) or _unforeseen(problem)
         if kind == "full":
             self._health.disk_full = True
             return Unavailable("the disk is full: nothing was changed; free some space, then retry")
@@ -67,3 +67,13 @@ def kind_of(problem: BaseException) -> str | None:
     from colibri.store.faults import fault  # apsw is loaded where a database is open
 
     return fault(problem)
+
+
+def _unforeseen(problem: BaseException) -> str | None:
+    """Any other error of the database, such as locks that fail: as bad as an I/O error.
+
+    What a handler did wrong never comes here: that is an error of its call alone.
+    """
+    from colibri.store.faults import DatabaseError  # as above
+
+    return "io" if isinstance(problem, DatabaseError) else None

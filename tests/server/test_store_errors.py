@@ -1,0 +1,52 @@
+"""Errors of the store that nobody has foreseen, wherever they come from: every call is answered."""
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from colibri.server.context import add_tool
+from colibri.store import ledger
+from colibri.store.sqlite.transaction import Transaction
+from tests.contract import Linked
+from tests.support.in_process import project, tool
+
+# Locks that fail, a statement too many, no memory, an interruption: none says what to do about it.
+UNFORESEEN = (apsw.ProtocolError, apsw.MisuseError, apsw.NoMemError, apsw.InterruptError)
+PLACES: dict[str, tuple[Any, str]] = {
+    "begin": (Transaction, "__enter__"),
+    "commit": (Transaction, "__exit__"),
+    "append": (ledger.Chain, "append"),
+    "head": (ledger, "head"),
+}
+
+
+@pytest.mark.parametrize("error", UNFORESEEN, ids=lambda error: error.__name__)
+@pytest.mark.parametrize("place", PLACES)
+def test_every_accepted_call_is_answered_whatever_the_store_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: type[Exception]
+) -> None:
+    """A lane that met such an error died, and the server with it: now it is SAFE_MODE io."""
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("plain", lambda work, args: {}))
+    add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
+    with server:
+        server.data("plain")
+        server.data("look")
+        owner, name = PLACES[place]
+        real = getattr(owner, name)
+
+        def failing(*arguments: Any, **options: Any) -> Any:
+            if place == "commit":
+                arguments[0]._db.execute("ROLLBACK")
+            raise error("not foreseen")
+
+        monkeypatch.setattr(owner, name, failing)
+        ids = [server.post(one) for one in ("plain", "look", "plain", "look", "server_ping")]
+        answered = sorted(server.receive()["id"] for _ in ids)
+        monkeypatch.setattr(owner, name, real)
+        assert answered == ids
+        assert server.ctx.parts.health.condition.cause == "io"
+        assert server.call("look")["isError"] is False
+    assert server.exit_code == 0
