@@ -116,10 +116,18 @@ class Cutter:
                     result = server.answer(id)["result"]
                     self._receipts.append(result["_meta"]["colibri/receipt"])
                     self.acknowledged += 1
+                self._receipts += self._heads_of_reads(server)
             server.post_call("task_create", title="in flight")
             self.disk.cut()
             server.process.kill()
             server.process.wait()
+
+    def _heads_of_reads(self, server: Server) -> list[JSON]:
+        """Every head that reading calls hand out: their records are not synced, these must be."""
+        results = [server.call(tool) for tool in ("task_list", "audit_verify_chain")]
+        head = results[1]["structuredContent"]["data"]["head"]
+        receipts: list[JSON] = [one["_meta"]["colibri/receipt"] for one in results]
+        return [*receipts, {"seq": head["seq"], "head": head["leaf"]}]
 
     def _look_back(self, database: Path) -> None:
         if not self._receipts:
@@ -129,7 +137,7 @@ class Cutter:
         except ResourceError as problem:
             raise Violation("the database is gone") from problem
         if lost:
-            raise Violation(f"{len(lost)} of {len(self._receipts)} acknowledged calls are lost")
+            raise Violation(f"{len(lost)} of {len(self._receipts)} heads that were told are lost")
         with reading(database) as db:
             report = verify(db, pause=lambda: None)
         if not report.valid:
