@@ -15,7 +15,7 @@ from colibri.core.errors import ResourceError
 from colibri.server import ColibriServerContext, create_server, start, stop
 from tests.contract import PATIENCE
 from tests.contract.requirement import requirement
-from tests.support.client import TOOLBOX, Server, environment, execute
+from tests.support.client import environment, execute
 
 ENDLESS = """
 import sys, threading
@@ -196,19 +196,6 @@ def test_an_unhandled_error_is_logged_and_shuts_the_server_down(stub: Stub, thre
     )
     assert "[colibri] shutdown 1/6 announce: uncaughtException" in logged
     assert stub.steps[-1] == "close"
-
-
-@requirement("000:6b:handlers")
-@pytest.mark.parametrize("lane", ["main", "write", "read", "health"])
-def test_the_process_exits_with_1_after_a_fault_in_any_thread(tmp_path: Path, lane: str) -> None:
-    """Seed 000 §6b.1, through the real process."""
-    with Server(tmp_path, TOOLBOX, COLIBRI_HEALTH_INTERVAL_MS="10") as running:
-        running.call("note", n=1)  # the database is open, the health loop runs
-        running.call("crash", lane=lane)
-        running.notify("notifications/initialized")  # the main thread looks at its input again
-        assert running.wait() == 1
-        assert "[colibri] uncaughtException: Traceback" in running.stderr
-        assert "[colibri] shutdown 6/6 release: exit 1" in running.stderr
 
 
 @requirement("000:6b:starting", "000:6b:ready")

@@ -112,15 +112,6 @@ def test_at_the_end_of_input_the_running_and_every_waiting_call_is_answered(tmp_
         assert missing(server.database, receipts) == []
 
 
-def test_a_last_line_without_a_newline_is_answered_too(tmp_path: Path) -> None:
-    """Design §5: accepted means that its line was read."""
-    with Server(tmp_path) as server:
-        server.send(b'{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"note",')
-        server.send(b'"arguments":{"n":1}}}')
-        assert server.close() == 0
-        assert server.answer("x")["result"]["isError"] is False
-
-
 def test_on_a_signal_accepted_calls_are_finished_and_new_ones_get_shutting_down(
     tmp_path: Path,
 ) -> None:
