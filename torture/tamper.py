@@ -13,7 +13,8 @@ from apsw import Connection
 
 from colibri.core.chain import Checker
 from colibri.core.errors import Damaged
-from colibri.store import proofs, search, tasks
+from colibri.store import proofs, tasks
+from colibri.store.sqlite import search
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, Server
 from tests.support.random_logs import false_alarms, random_log

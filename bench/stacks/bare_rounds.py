@@ -16,9 +16,9 @@ from colibri.store.sqlite.opening import open_writer
 
 LOG = "colibri/" + "0" * 32
 TASK = (
-    "INSERT INTO tasks (number, task_id, title, priority, status, attempt, version, created_at,"
+    "INSERT INTO tasks (number, title, priority, status, attempt, version, created_at,"
     " updated_at, attempt_seq, open_dependencies)"
-    " VALUES (?, ?, ?, 'medium', 'INIT', 1, 1, ?, ?, ?, 0)"
+    " VALUES (?, ?, 'medium', 'INIT', 1, 1, ?, ?, ?, 0)"
 )
 AT = "2026-01-01T00:00:00.000000Z"
 GREETING = {
@@ -67,7 +67,7 @@ def create(call: str, enter: int, title: str) -> str:
     begun = append("task", call, id, {**head, "attempt": 1, "set": made})
     text = {"title": [None, title], "description": [None, None]}
     append("task.text", call, id, {**head, "set": text})
-    execute(TASK, (tasks, id, title, AT, AT, begun))
+    execute(TASK, (tasks, title, AT, AT, begun))
     answer = json.dumps({"data": {"task_id": id, "title": title}, "ok": True})
     ended = {"enter": enter, "tool": "task_create", "outcome": "ok", "code": None}
     digest = sha256(answer.encode()).hexdigest()

@@ -16,9 +16,9 @@ import pytest
 from colibri import cli
 from colibri.cli.commands import erase as command
 from colibri.store import ledger
-from colibri.store.search import BATCH
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.search import BATCH
 from tests.support.client import COLIBRI, PATIENCE, Server, environment, execute
 from tests.support.ledger_reader import holding, reading
 from tests.support.ledger_writer import Lab, opened, story

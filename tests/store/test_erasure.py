@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import erasure, search, sessions, tasks
+from colibri.store import erasure, sessions, tasks
+from colibri.store.sqlite import search
 from colibri.store.sqlite.checkpoint import rewrite
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.transaction import Transaction

@@ -352,9 +352,9 @@ def test_ids_get_a_fifth_digit_after_9999(store: TaskStore) -> None:
     """Design §7: `T-0001` (five digits after 9999)."""
     store.db.execute("PRAGMA foreign_keys = OFF")
     store.db.execute(
-        "INSERT INTO tasks (number, task_id, title, priority, status, attempt, version, created_at,"
+        "INSERT INTO tasks (number, title, priority, status, attempt, version, created_at,"
         " updated_at, attempt_seq, open_dependencies)"
-        " VALUES (9999, 'T-9999', 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)"
+        " VALUES (9999, 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)"
     )
     assert store.create(depends_on=["T-9999"]).task_id == "T-10000"
 

@@ -7,7 +7,8 @@ from apsw import Connection
 
 from colibri.core import ledger as record
 from colibri.core.rows import Row
-from colibri.store import ledger, search
+from colibri.store import ledger
+from colibri.store.sqlite import search
 from tests.store.conftest import LOG, Writer
 from tests.support.task_store import JSON, TaskStore, last_of, records, story
 
@@ -82,10 +83,6 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
             ("open_dependencies", "0", 3, (TOTALS,)),
         )
     },
-    "tasks.task_id": (
-        "UPDATE tasks SET task_id = 'T-0009' WHERE number = 2",
-        ["T-0002: another id stands in its row", "T-0002: its row is missing"],
-    ),
     "tasks, a row less": (
         "DELETE FROM tasks WHERE number = 2",
         [
@@ -95,9 +92,9 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "tasks, a row more": (
-        "INSERT INTO tasks (number, task_id, title, priority, status, attempt, version,"
+        "INSERT INTO tasks (number, title, priority, status, attempt, version,"
         " created_at, updated_at, attempt_seq, open_dependencies)"
-        " VALUES (4, 'T-0004', 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)",
+        " VALUES (4, 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)",
         ["T-0004: no record created it", TOTALS],
     ),
     "task_dependencies, a row less": (

@@ -69,25 +69,12 @@ class Count(Struct):
     letters: int
 
 
+@tool("letter_count", "Count letters", "How many letters a word has.")
 def count_letters(work: Work, args: Word) -> Count:
     return Count(len(args.word))
 
 
-TOOLS = (
-    *TOOLS,
-    Tool(
-        name="letter_count",
-        title="Count letters",
-        description="How many letters a word has.",
-        input=Word,
-        output=Count,
-        lane="write",
-        capability=Capability.CHANGE,
-        pattern="B",
-        handler=count_letters,
-        idempotent=True,
-    ),
-)
+TOOLS = (*TOOLS, count_letters)
 """
 
 

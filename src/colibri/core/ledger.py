@@ -53,12 +53,12 @@ THE VIEWS of the database show the records under the names of the seeds. `action
 sequence_no, and the outcome of an enter is `running`. `thought_records` has a row for each thought.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Literal, NamedTuple
 
-from colibri.core.canonical import encode
+from colibri.core.canonical import dump, encode
 
 MEMBERS: Mapping[str, frozenset[str]] = {
     "call.enter": frozenset({"server", "tool", "arguments", "size", "sha256"}),
@@ -131,11 +131,11 @@ def leaf(header: bytes) -> bytes:
     return sha256(b"\0" + header).digest()
 
 
-def body(kind: str, payload: Mapping[str, object]) -> bytes:
+def body(kind: str, payload: Mapping[str, object], dump: Callable[[object], bytes] = dump) -> bytes:
     """The payload's bytes; ValueError if its members are not those of its kind."""
     if payload.keys() != MEMBERS[kind]:
         raise ValueError(f"a {kind} record has {sorted(MEMBERS[kind])}, not {sorted(payload)}")
-    return encode(payload)
+    return encode(payload, dump)
 
 
 def enter_payload(

@@ -295,10 +295,8 @@ def _check(connection: "Connection", health: Health, *, whole: bool) -> None:
 def load_tools(admission: Admission, health: Health, config: "Config") -> None:
     """6: this loads msgspec, and the handlers."""
     from colibri.store import skills
-    from colibri.tools import schema
     from colibri.tools.catalogue import CATALOGUE
 
-    canonical.dump = schema.dump
     for tool in CATALOGUE:
         if tool.name in admission.tools:
             admission.tools[tool.name].bind(tool)

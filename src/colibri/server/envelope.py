@@ -55,7 +55,7 @@ class Outcome:
     def members(self) -> tuple[bytes, ...]:
         """The members of the CallToolResult, as pieces of JSON without the braces."""
         assert self.body is not None  # a cancelled call is never answered
-        text = canonical.dump(self.body.decode())
+        text = canonical.quote(self.body)
         flag = b',"isError":true' if self.is_error else b',"isError":false'
         return (
             b'"content":[{"type":"text","text":',

@@ -16,6 +16,7 @@ from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
 from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.transaction import Transaction
+from colibri.tools.schema import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Recorder:
         self.patience.spent = not patient
         with self._guard:
             with Transaction(self.opened.db, durable=durable):
-                chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce)
+                chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce, dump)
                 self._refuse_older(chain)
                 result = work(chain)
                 if answered:

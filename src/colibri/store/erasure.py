@@ -17,8 +17,9 @@ from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE
 from colibri.core.payload import load
 from colibri.core.replay import ERASED
-from colibri.store import ledger, search, tasks
+from colibri.store import ledger, tasks
 from colibri.store.connection import Connection
+from colibri.store.sqlite import search
 
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from colibri.core import canonical
 from colibri.core import ledger as record
 from colibri.core.chain import Checker
 from colibri.core.errors import Damaged
@@ -85,10 +86,17 @@ class Chain:
     A savepoint that is rolled back takes records with it: mark() before it, reset() after.
     """
 
-    __slots__ = ("_db", "_head", "_log", "_nonce")
+    __slots__ = ("_db", "_dump", "_head", "_log", "_nonce")
 
-    def __init__(self, db: Connection, log: str, nonce: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        db: Connection,
+        log: str,
+        nonce: Callable[[int], bytes],
+        dump: Callable[[object], bytes] = canonical.dump,
+    ) -> None:
         self._db = db
+        self._dump = dump
         self._log = log
         self._nonce = nonce
         self._head = head(db) or Head(0, record.genesis(log))
@@ -111,7 +119,7 @@ class Chain:
         """
         seq, prev = self._head.seq + 1, self._head.leaf
         nonce = self._nonce(seq)
-        body = record.body(kind, payload)
+        body = record.body(kind, payload, self._dump)
         row = Row(
             seq=seq,
             at=at,

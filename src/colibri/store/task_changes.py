@@ -6,17 +6,16 @@ when one of its fields changes; both share the task's new version.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
-from colibri.store import search
 from colibri.store.append import Append
 from colibri.store.connection import Connection
+from colibri.store.sqlite import search
 from colibri.store.tasks import (
-    BY_ID,
+    COLUMNS,
     MAX_NAMED,
     Task,
     blockers,
@@ -24,8 +23,11 @@ from colibri.store.tasks import (
     has_evidence,
     named,
     next_states,
+    number_of,
     task_id,
 )
+
+_STORED = [name for name in COLUMNS if name != "task_id"]  # which follows from the number
 
 
 class _Dependency(NamedTuple):
@@ -42,7 +44,7 @@ class _Dependency(NamedTuple):
 
 def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:
     """A new task in INIT; ERR_NOT_FOUND for a dependency that does not exist."""
-    number: int = db.execute("SELECT ifnull(max(number), 0) + 1 FROM tasks").get
+    number: int = db.execute("SELECT coalesce(max(number), 0) + 1 FROM tasks").get
     id = task_id(number)
     fields = {**fields, "status": Status.INIT, "depends_on": _distinct(fields["depends_on"])}
     dependencies = _dependencies(db, fields["depends_on"])
@@ -55,7 +57,6 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
         number=number,
         task_id=id,
         title=fields["title"],
-        description=fields["description"],
         project=fields["project"],
         priority=fields["priority"],
         assignee=fields["assignee"],
@@ -66,25 +67,12 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
         updated_at=now,
         attempt_seq=entry.seq,
         open_dependencies=_open(dependencies),
+        description=fields["description"],
         depends_on=tuple(fields["depends_on"]),
     )
     db.execute(
-        "INSERT INTO tasks (number, task_id, title, description, project, priority, assignee,"
-        " status, attempt, version, created_at, updated_at, attempt_seq, open_dependencies)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 'INIT', 1, 1, ?, ?, ?, ?)",
-        (
-            number,
-            id,
-            task.title,
-            task.description,
-            task.project,
-            task.priority,
-            task.assignee,
-            now,
-            now,
-            task.attempt_seq,
-            task.open_dependencies,
-        ),
+        f"INSERT INTO tasks ({', '.join(_STORED)}) VALUES ({', '.join('?' * len(_STORED))})",
+        [getattr(task, name) for name in _STORED],
     )
     search.add(db, number)
     if dependencies:
@@ -146,8 +134,8 @@ def _check_open(task: Task) -> None:
 
 
 def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> None:
-    path = _path(db, dependencies, task.number)
-    if path is not None:
+    if _is_needed_by(db, task.number, dependencies):
+        path = _path(db, dependencies, task.number)
         names = [task_id(number) for number in (task.number, *path)]
         shown = names if len(names) <= MAX_NAMED else [*names[: MAX_NAMED - 1], "…", names[-1]]
         raise Refused(
@@ -207,23 +195,42 @@ def _transition(task: Task, to: str | None) -> dict[str, object]:
 # Changes.
 
 
-def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int] | None:
-    """A way from one of the starts to the goal along depends_on, breadth first."""
+def _is_needed_by(db: Connection, number: int, others: Sequence[int]) -> bool:
+    """Whether one of the others is this task, or waits for it, however far away.
+
+    From both ends in turn: where few wait for the task, or the others for few, little is read.
+    """
+    if number in others:
+        return True
+    ahead = (list(others), set(others), "SELECT depends_on FROM task_dependencies WHERE task = ?")
+    behind = ([number], {number}, "SELECT task FROM task_dependencies WHERE depends_on = ?")
+    while ahead[0] and behind[0]:
+        for (queue, seen, query), (_, goal, _) in ((ahead, behind), (behind, ahead)):
+            found = {other for (other,) in db.execute(query, (queue.pop(),))} - seen
+            if not found.isdisjoint(goal):
+                return True
+            seen.update(found)
+            queue.extend(found)
+    return False
+
+
+def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int]:
+    """A way from one of the starts to the goal along depends_on, breadth first; there is one."""
     came_from: dict[int, int | None] = dict.fromkeys(starts)
     queue = list(came_from)
     for number in queue:
         if number == goal:
-            path = [number]
-            while (before := came_from[path[0]]) is not None:
-                path.insert(0, before)
-            return path
+            break
         for (next_number,) in db.execute(
             "SELECT depends_on FROM task_dependencies WHERE task = ?", (number,)
         ):
             if next_number not in came_from:
                 came_from[next_number] = number
                 queue.append(next_number)
-    return None
+    path = [goal]
+    while (before := came_from[path[0]]) is not None:
+        path.insert(0, before)
+    return path
 
 
 def _apply(
@@ -235,7 +242,7 @@ def _apply(
     now: str,
 ) -> Task:
     status = Status(changed.get("status", task.status))
-    retry = is_retry(task.status, status)
+    retry = is_retry(Status(task.status), status)
     head = {"task_id": task.task_id, "version": task.version + 1}
     fields = {name: [_value(task, name), changed[name]] for name in FIELDS if name in changed}
     text = {name: [_value(task, name), changed[name]] for name in TEXT_FIELDS if name in changed}
@@ -254,7 +261,7 @@ def _apply(
     names = ", ".join(f"{name} = ?" for name in values)
     db.execute(f"UPDATE tasks SET {names} WHERE number = ?", (*values.values(), task.number))
     values |= {"status": status, "depends_on": tuple(changed.get("depends_on", task.depends_on))}
-    after = replace(task, **values)
+    after = task._replace(**values)
     if text:
         search.change(db, after.number, after.title, after.description)
     if status in TERMINAL:
@@ -287,11 +294,12 @@ def _dependencies(db: Connection, ids: Iterable[str]) -> list[_Dependency]:
 
 
 def _dependency(db: Connection, id: str) -> _Dependency:
-    row = db.execute(f"SELECT number, task_id, status FROM tasks WHERE {BY_ID}", (id,)).get
-    if row is None:
+    number = number_of(id)
+    status = db.execute("SELECT status FROM tasks WHERE number = ?", (number,)).get
+    if status is None:
         message = f"there is no task {id} to depend on: create it first, or leave it out"
         raise Refused("ERR_NOT_FOUND", message, task_id=id)
-    return _Dependency(*row)
+    return _Dependency(number, id, status)
 
 
 def _value(task: Task, name: str) -> object:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from colibri.core.ledger import Head
 from colibri.core.report import Break, Damage, Report
 from colibri.core.rules import Rules
-from colibri.store import ledger, proofs, sessions, tasks, trail
+from colibri.store import ledger, proofs, sessions, trail
 from colibri.store.connection import Connection
+from colibri.store.sqlite import altered_tasks
 
 
 def verify(
@@ -34,7 +35,7 @@ def verify(
         if not rules.blind:
             compared = read if report.valid and thoughts.fit else None
             altered = proofs.altered(db, rules.sessions, thoughts_after=compared)
-            report = _with(report, "altered task", tasks.altered(db, rules.tasks))
+            report = _with(report, "altered task", altered_tasks.altered(db, rules.tasks))
             report = _with(report, "altered session", altered)
     return _without(report, *_unseen(rules, "the rows of tasks and sessions"))
 
@@ -64,8 +65,7 @@ def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
         rules = Rules(only_tasks=True)
         report = ledger.verify_task(db, id, upto=upto, rules=rules)
         if not rules.blind:
-            altered = (rules.tasks.compare(row) for row in tasks.rows(db, id))
-            report = _with(report, "altered task", filter(None, altered))
+            report = _with(report, "altered task", altered_tasks.of_task(db, id, rules.tasks))
     return _without(report, *_unseen(rules, "the moves and the row of the task"))
 
 

@@ -10,7 +10,6 @@ from colibri.tools.tool import Tool
 CATALOGUE: tuple[Tool, ...] = (
     *tasks.TOOLS,
     *trail.TOOLS,
-    *trail.SESSION_TOOLS,
     *proofs.TOOLS,
     *skills.TOOLS,
     *system.TOOLS,

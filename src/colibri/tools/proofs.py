@@ -8,14 +8,14 @@ from colibri.core.modes import Capability
 from colibri.store import proofs
 from colibri.store.sessions import Session
 from colibri.tools.text import SessionId, ThoughtId
-from colibri.tools.tool import Tool, Work
+from colibri.tools.tool import Answer, Tool, Work, tool
 
 
 class Finalize(Struct, forbid_unknown_fields=True):
     session_id: Annotated[SessionId, Meta(description="the session to seal")]
 
 
-class Seal(Struct):
+class Seal(Answer):
     session_id: str
     root: str
     record_count: int
@@ -27,7 +27,7 @@ class Root(Struct, forbid_unknown_fields=True, omit_defaults=True):
     proof_for: Annotated[ThoughtId | None, Meta(description="the thought_id to prove")] = None
 
 
-class Proof(Struct):
+class Proof(Answer):
     thought_id: str
     index: int
     size: int
@@ -39,11 +39,25 @@ class Proven(Seal):
     proof: Proof | UnsetType = UNSET
 
 
+@tool(
+    "merkle_finalize",
+    "Seal a session",
+    "End a session for ever: seal its thoughts under one Merkle root. Report the"
+    " root, or keep it where the ledger's owner cannot change it: with it anyone can prove"
+    " what the session held.",
+    alone=True,
+)
 def finalize(work: Work, args: Finalize) -> Seal:
     """merkle_finalize."""
     return Seal(**_seal(proofs.seal(work.db, work.record, args.session_id, now=work.now)))
 
 
+@tool(
+    "merkle_root",
+    "Read a seal",
+    "The root of a sealed session; with proof_for also the proof that a thought is in it.",
+    capability=Capability.INSPECT,
+)
 def root(work: Work, args: Root) -> Proven:
     """merkle_root."""
     session = proofs.sealed(work.db, args.session_id)
@@ -62,33 +76,4 @@ def _seal(session: Session) -> dict[str, Any]:
     }
 
 
-TOOLS = (
-    Tool(
-        name="merkle_finalize",
-        title="Seal a session",
-        description="End a session for ever: seal its thoughts under one Merkle root. Report the"
-        " root, or keep it where the ledger's owner cannot change it: with it anyone can prove"
-        " what the session held.",
-        input=Finalize,
-        output=Seal,
-        lane="write",
-        capability=Capability.CHANGE,
-        pattern="B",
-        handler=finalize,
-        idempotent=False,
-        alone=True,
-    ),
-    Tool(
-        name="merkle_root",
-        title="Read a seal",
-        description="The root of a sealed session; with proof_for also the proof that a thought is"
-        " in it.",
-        input=Root,
-        output=Proven,
-        lane="read",
-        capability=Capability.INSPECT,
-        pattern="B",
-        handler=root,
-        idempotent=True,
-    ),
-)
+TOOLS: tuple[Tool, ...] = (finalize, root)

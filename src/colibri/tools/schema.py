@@ -17,7 +17,7 @@ from colibri.core import canonical
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
 from colibri.tools import text
-from colibri.tools.tool import Tool, is_struct
+from colibri.tools.tool import Answer, Tool, is_struct
 
 JSON = dict[str, Any]
 MAX_ISSUES = 50
@@ -245,15 +245,17 @@ def plain(value: object) -> Any:
 
 
 def encode(value: object) -> bytes:
-    """What a handler of ours returned, as RFC 8785 bytes; it may be that already. Or ValueError."""
-    return value if isinstance(value, bytes) else canonical.encode(plain(value))
+    """What a handler returned, as RFC 8785 bytes; ValueError if it has none."""
+    if isinstance(value, Answer):
+        return dump(value)
+    return canonical.encode(plain(value), dump)
 
 
 def recordable(args: object) -> Any:
     """Validated arguments as the ledger keeps them, or Invalid when it cannot keep them exactly."""
     values = plain(args)
     try:
-        canonical.encode(values)
+        canonical.check(values)
     except ValueError as problem:
         raise Invalid([issue("", f"cannot be recorded: {problem}", "no fractions")]) from None
     return values

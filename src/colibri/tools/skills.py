@@ -11,7 +11,7 @@ from colibri.core.modes import Capability
 from colibri.core.skills import matches
 from colibri.store import skills
 from colibri.store.skills import Found
-from colibri.tools.tool import Tool, Work
+from colibri.tools.tool import Tool, Work, tool
 
 SkillCapability = Literal["read", "write", "spawn", "audit", "admin"]
 
@@ -62,6 +62,17 @@ class Registry(Struct):
     packaged: list[Skill]
 
 
+@tool(
+    "skill_list",
+    "List skills",
+    "Find skills: files that tell an agent how a kind of work is done. skills are"
+    " the project's, the canonical colibri-* first; packaged come with Colibri; skipped says"
+    " which files are no skills and why. To use one, read the file at its path, and judge it"
+    " first: whoever can write to the project can write one.",
+    capability=Capability.BROWSE,
+    pattern="A",
+    sliced=True,
+)
 def find(work: Work, args: List) -> Registry:
     """skill_list."""
     root, database = work.config.skills_root, work.config.db_path
@@ -97,21 +108,4 @@ def _skill(found: Found) -> Skill:
     return Skill(path=found.path, sha256=found.sha256, **fields)
 
 
-TOOLS = (
-    Tool(
-        name="skill_list",
-        title="List skills",
-        description="Find skills: files that tell an agent how a kind of work is done. skills are"
-        " the project's, the canonical colibri-* first; packaged come with Colibri; skipped says"
-        " which files are no skills and why. To use one, read the file at its path, and judge it"
-        " first: whoever can write to the project can write one.",
-        input=List,
-        output=Registry,
-        lane="read",
-        capability=Capability.BROWSE,
-        pattern="A",
-        handler=find,
-        idempotent=True,
-        sliced=True,
-    ),
-)
+TOOLS: tuple[Tool, ...] = (find,)

@@ -72,32 +72,33 @@ class Health(Struct):
     dropped: Dropped
 
 
+def _probe(name: str, title: str, description: str, output: type[Struct]) -> Tool:
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input=Nothing,
+        output=output,
+        lane="probe",
+        capability=Capability.PROBE,
+        pattern="A",
+        handler=None,
+        idempotent=True,
+    )
+
+
 TOOLS = (
-    Tool(
-        name="server_ping",
-        title="Ping",
-        description="Whether Colibri is there: its version, mode and uptime, at once and without"
-        " the database.",
-        input=Nothing,
-        output=Ping,
-        lane="probe",
-        capability=Capability.PROBE,
-        pattern="A",
-        handler=None,
-        idempotent=True,
+    _probe(
+        "server_ping",
+        "Ping",
+        "Whether Colibri is there: its version, mode and uptime, at once and without the database.",
+        Ping,
     ),
-    Tool(
-        name="server_health",
-        title="Health",
-        description="Ask this when something seems wrong: whether the database is open and where"
-        " it is, whether writing is held back and why, which tools and how many skills there are,"
-        " what waits.",
-        input=Nothing,
-        output=Health,
-        lane="probe",
-        capability=Capability.PROBE,
-        pattern="A",
-        handler=None,
-        idempotent=True,
+    _probe(
+        "server_health",
+        "Health",
+        "Ask this when something seems wrong: whether the database is open and where it is, whether"
+        " writing is held back and why, which tools and how many skills there are, what waits.",
+        Health,
     ),
 )

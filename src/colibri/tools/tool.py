@@ -57,7 +57,11 @@ class Work(Protocol):
         """Between two slices of a long read: let the lane serve what waits."""
 
 
-Handler = Callable[[Work, Any], object]
+Handler = Callable[[Any, Any], object]
+
+
+class Answer(msgspec.Struct):
+    """What a tool of ours returns: texts, exact integers and what is made of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,39 @@ class Tool:
     idempotent: bool
     alone: bool = False  # has a round of its own
     sliced: bool = False  # a long read, with a transaction of its own for each slice
+
+
+def tool(
+    name: str,
+    title: str,
+    description: str,
+    *,
+    capability: Capability = Capability.CHANGE,
+    pattern: Pattern = "B",
+    alone: bool = False,
+    sliced: bool = False,
+) -> Callable[[Handler], Tool]:
+    """Make a tool of a handler; its arguments and its answer are what the handler's types say."""
+    changes = capability is Capability.CHANGE
+
+    def declare(handler: Handler) -> Tool:
+        types = handler.__annotations__
+        return Tool(
+            name=name,
+            title=title,
+            description=description,
+            input=types["args"],
+            output=types["return"],
+            lane="write" if changes else "read",
+            capability=capability,
+            pattern=pattern,
+            handler=handler,
+            idempotent=not changes,
+            alone=alone,
+            sliced=sliced,
+        )
+
+    return declare
 
 
 def is_struct(schema: object) -> bool:

@@ -1,15 +1,16 @@
 """The decision trail: sessions, thoughts, and checking the whole account."""
 
 from operator import attrgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from colibri.core import report as core
 from colibri.core.modes import Capability
 from colibri.store import sessions, tasks, trail, verify
+from colibri.tools.page import Offset, next_offset
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
-from colibri.tools.tool import Tool, Work
+from colibri.tools.tool import Answer, Tool, Work, tool
 
 Type = Literal["plan", "analysis", "decision", "reflection"]
 SESSION = "from audit_session_start"
@@ -24,7 +25,7 @@ class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ] = None
 
 
-class Started(Struct):
+class Started(Answer):
     session_id: str
     intent: str
     task_id: str | None
@@ -43,7 +44,7 @@ class Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
     )
 
 
-class Thought(Struct):
+class Thought(Answer):
     thought_id: str
     seq: int
     index: int
@@ -62,15 +63,10 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
     type: Annotated[Type | None, Meta(description="only this kind")] = None
     limit: Annotated[int, Meta(ge=1, le=500, description="thoughts per page")] = 50
-    offset: Annotated[
-        int,
-        Meta(
-            ge=0, le=2**53 - 1, description="how many to skip: the next_offset of the page before"
-        ),
-    ] = 0
+    offset: Offset = 0
 
 
-class Page(Struct):
+class Page(Answer):
     records: list[Thought]
     total_count: int
     next_offset: int | None
@@ -85,18 +81,18 @@ class Verify(Struct, forbid_unknown_fields=True, omit_defaults=True):
             raise ValueError("give session_id or task_id, not both")
 
 
-class Broken(Struct):
+class Broken(Answer):
     seq: int | None
     what: str
     detail: str
 
 
-class Head(Struct):
+class Head(Answer):
     seq: int
     leaf: str
 
 
-class OpenCall(Struct):
+class OpenCall(Answer):
     seq: int
     call: str
     tool: str | None
@@ -104,7 +100,7 @@ class OpenCall(Struct):
     at: str
 
 
-class Verdict(Struct):
+class Verdict(Answer):
     valid: bool
     record_count: int
     broken_count: int
@@ -116,6 +112,12 @@ class Verdict(Struct):
     not_checked: list[str]
 
 
+@tool(
+    "audit_session_start",
+    "Start a session",
+    "Begin here: open a session for your work. Its session_id goes into every"
+    " thought_record; merkle_finalize seals it in the end.",
+)
 def start(work: Work, args: Start) -> Started:
     """audit_session_start."""
     if args.task_id is not None:
@@ -131,6 +133,14 @@ def start(work: Work, args: Start) -> Started:
     return Started(session.session_id, session.intent, session.task_id, session.started_at)
 
 
+@tool(
+    "thought_record",
+    "Record a thought",
+    "Write down why, before and while you act: a plan, an analysis, a decision or,"
+    " in the end, a reflection. It is chained to the thought before it in your session and"
+    " cannot be changed later. With task_id it is the evidence that a task needs before DONE.",
+    pattern="A",
+)
 def record(work: Work, args: Record) -> Thought:
     """thought_record."""
     session = sessions.get_open(work.db, args.session_id)
@@ -148,21 +158,34 @@ def record(work: Work, args: Record) -> Thought:
     return Thought(*_fields(thought))
 
 
+@tool(
+    "thought_record_list",
+    "Read the trail",
+    "Thoughts, your own or others', in the order they were recorded, page by page.",
+    capability=Capability.BROWSE,
+    pattern="A",
+)
 def find(work: Work, args: List) -> Page:
     """thought_record_list."""
     wanted = trail.Filter(session=args.session_id, task=args.task_id, type=args.type)
     found, total = trail.find(work.db, wanted, limit=args.limit, offset=args.offset)
-    after = args.offset + len(found)
-    return Page(
-        records=[Thought(*_fields(thought)) for thought in found],
-        total_count=total,
-        next_offset=after if found and after < total else None,
-    )
+    records = [Thought(*_fields(thought)) for thought in found]
+    return Page(records, total, next_offset(args.offset, len(found), total))
 
 
 _fields = attrgetter(*Thought.__struct_fields__)  # in their order
 
 
+@tool(
+    "audit_verify_chain",
+    "Verify the ledger",
+    "Check the account, or only what concerns one session or task: recompute every"
+    " hash, replay the rules, compare the tables. Says whether it is valid, what is broken,"
+    " which calls have not ended and what was not checked.",
+    capability=Capability.VERIFY,
+    pattern="A",
+    sliced=True,
+)
 def check(work: Work, args: Verify) -> Verdict:
     """audit_verify_chain."""
     if args.session_id is not None:
@@ -199,62 +222,4 @@ def _shown(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _tool(name: str, handler: Any, **declared: Any) -> Tool:
-    return Tool(name=name, handler=handler, idempotent=declared["lane"] == "read", **declared)
-
-
-TOOLS = (
-    _tool(
-        "thought_record",
-        record,
-        title="Record a thought",
-        description="Write down why, before and while you act: a plan, an analysis, a decision or,"
-        " in the end, a reflection. It is chained to the thought before it in your session and"
-        " cannot be changed later. With task_id it is the evidence that a task needs before DONE.",
-        input=Record,
-        output=Thought,
-        lane="write",
-        capability=Capability.CHANGE,
-        pattern="A",
-    ),
-    _tool(
-        "thought_record_list",
-        find,
-        title="Read the trail",
-        description="Thoughts, your own or others', in the order they were recorded, page by page.",
-        input=List,
-        output=Page,
-        lane="read",
-        capability=Capability.BROWSE,
-        pattern="A",
-    ),
-    _tool(
-        "audit_verify_chain",
-        check,
-        title="Verify the ledger",
-        description="Check the account, or only what concerns one session or task: recompute every"
-        " hash, replay the rules, compare the tables. Says whether it is valid, what is broken,"
-        " which calls have not ended and what was not checked.",
-        input=Verify,
-        output=Verdict,
-        lane="read",
-        capability=Capability.VERIFY,
-        pattern="A",
-        sliced=True,
-    ),
-)
-
-SESSION_TOOLS = (
-    _tool(
-        "audit_session_start",
-        start,
-        title="Start a session",
-        description="Begin here: open a session for your work. Its session_id goes into every"
-        " thought_record; merkle_finalize seals it in the end.",
-        input=Start,
-        output=Started,
-        lane="write",
-        capability=Capability.CHANGE,
-        pattern="B",
-    ),
-)
+TOOLS: tuple[Tool, ...] = (record, find, check, start)

@@ -1,7 +1,6 @@
 """`colibri tasks`: the board of the tasks by state, and one of them with its history."""
 
 import argparse
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from colibri.cli import follow, lookup, project, terminal
@@ -142,7 +141,7 @@ def _show_column(column: Column) -> None:
 
 
 def _json(task: Task) -> dict[str, Any]:
-    return {name: value for name, value in asdict(task).items() if name not in INTERNAL}
+    return {name: value for name, value in task._asdict().items() if name not in INTERNAL}
 
 
 # One task.

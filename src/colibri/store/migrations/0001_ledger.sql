@@ -19,8 +19,9 @@ CREATE TABLE ledger (
     CHECK ((nonce IS NULL) = (body IS NULL))
 ) STRICT;
 
-CREATE INDEX ledger_by_session ON ledger (session, seq) WHERE session IS NOT NULL;
-CREATE INDEX ledger_by_task ON ledger (task, seq) WHERE task IS NOT NULL;
+-- Each index ends with the seq of its row, without being told to.
+CREATE INDEX ledger_by_session ON ledger (session) WHERE session IS NOT NULL;
+CREATE INDEX ledger_by_task ON ledger (task) WHERE task IS NOT NULL;
 CREATE INDEX ledger_erasures ON ledger (seq) WHERE kind = 'erasure';
 
 CREATE TABLE meta (

@@ -2,7 +2,6 @@
 
 CREATE TABLE tasks (
   number            INTEGER PRIMARY KEY CHECK (number >= 1),
-  task_id           TEXT NOT NULL CHECK (task_id = printf('T-%04d', number)),  -- so it is unique
   title             TEXT NOT NULL,
   description       TEXT,
   project           TEXT,
@@ -21,6 +20,7 @@ CREATE TABLE tasks (
   attempt_seq       INTEGER NOT NULL REFERENCES ledger (seq),  -- where the current attempt began
   open_dependencies INTEGER NOT NULL CHECK (open_dependencies >= 0),
 
+  task_id           TEXT NOT NULL GENERATED ALWAYS AS (printf('T-%04d', number)) VIRTUAL,
   -- What the queue is sorted by; 0 comes first.
   urgency           INTEGER NOT NULL GENERATED ALWAYS AS (
                       CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1
@@ -33,14 +33,14 @@ CREATE TABLE tasks (
 ) STRICT;
 
 -- The queue of task_next_actions, as a whole, of a project and of an assignee.
-CREATE INDEX tasks_ready ON tasks (urgency, remaining, number) WHERE is_ready;
-CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number)
-  WHERE is_ready AND project IS NOT NULL;
-CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number)
-  WHERE is_ready AND assignee IS NOT NULL;
+CREATE INDEX tasks_ready ON tasks (urgency, remaining) WHERE is_ready = 1;
+CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining)
+  WHERE is_ready = 1 AND project IS NOT NULL;
+CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining)
+  WHERE is_ready = 1 AND assignee IS NOT NULL;
 
 -- The pages of task_list.
-CREATE INDEX tasks_status ON tasks (status, number);
+CREATE INDEX tasks_status ON tasks (status);
 CREATE INDEX tasks_project ON tasks (project, number, status, assignee) WHERE project IS NOT NULL;
 CREATE INDEX tasks_assignee ON tasks (assignee, number, status) WHERE assignee IS NOT NULL;
 
@@ -99,6 +99,7 @@ BEGIN
     WHERE NEW.assignee IS NOT NULL ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
--- Search: case-folded title and description of each task, found by any three characters in a row.
+-- Search: case-folded title and description of each task, and which of them have any three
+-- characters in a row; not where.
 CREATE VIRTUAL TABLE task_search USING fts5 (
-  text, tokenize = 'trigram case_sensitive 1', columnsize = 0);
+  text, tokenize = 'trigram case_sensitive 1', columnsize = 0, detail = none);

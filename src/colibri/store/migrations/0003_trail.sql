@@ -26,7 +26,7 @@ CREATE TABLE thoughts (
 ) STRICT;
 
 CREATE INDEX thoughts_of_task ON thoughts (task, seq, type) WHERE task IS NOT NULL;
-CREATE INDEX thoughts_of_type ON thoughts (type, seq);
+CREATE INDEX thoughts_of_type ON thoughts (type);
 
 -- How many thoughts there are of each type, so that a total of all never counts rows.
 CREATE TABLE thought_counts (

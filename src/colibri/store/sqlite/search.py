@@ -1,11 +1,11 @@
 """Search: the tasks whose title or description has some words. Owns `task_search`.
 
-The index knows every three characters in a row of a task's folded text. To enter it costs more than
-all else about a new task, and for many at once hardly more than for one; so tasks enter it a batch
-at a time, when the last number of the batch is given, and those after it are read one by one.
+The index knows which tasks have three characters in a row, not where: a task that has all those of
+a longer word is looked at. To enter the index costs more than all else about a new task, and for
+many at once hardly more than for one; so tasks enter it a batch at a time, when the last number of
+the batch is given, and those after it are read one by one.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ _UNINDEXED = re.compile("[\0\ufffd-\uffff]")
 
 def folded(title: str, description: str | None) -> str:
     """What search looks at; no word has a line break, so none is found across the two."""
-    return f"{title}\n{description or ''}".casefold()
+    return (title if description is None else f"{title}\n{description}").casefold()
 
 
 def add(db: Connection, number: int) -> None:
@@ -51,7 +51,7 @@ def forget(db: Connection) -> None:
 
 def known(db: Connection) -> int:
     """The last task that the index has to know."""
-    last: int = db.execute("SELECT ifnull(max(number), 0) FROM tasks").get
+    last: int = db.execute("SELECT coalesce(max(number), 0) FROM tasks").get
     return last - last % BATCH
 
 
@@ -66,8 +66,7 @@ def find(db: Connection, text: str, clause: str, values: Sequence[str]) -> list[
     if few is None:
         found = _match(db, words, last, clause, values)
     else:
-        some = "number IN (SELECT value FROM json_each(?))"
-        found = _read(db, words, some, (json.dumps(few), *values), clause)
+        found = (one for it in few for one in _read(db, words, "number = ?", (it, *values), clause))
     return [*found, *_read(db, words, "number > ?", (last, *values), clause)]
 
 
@@ -81,7 +80,7 @@ def _few(db: Connection, words: Sequence[str], last: int) -> list[int] | None:
         return None
     rows: list[Any] = db.execute(
         "SELECT rowid FROM task_search WHERE task_search MATCH ? AND rowid <= ? LIMIT ?",
-        (_quoted(max(indexed, key=len)), last, FEW + 1),
+        (_having(max(indexed, key=len)), last, FEW + 1),
     ).fetchall()
     return [number for (number,) in rows] if len(rows) <= FEW else None
 
@@ -89,15 +88,15 @@ def _few(db: Connection, words: Sequence[str], last: int) -> list[int] | None:
 def _match(
     db: Connection, words: Sequence[str], last: int, clause: str, values: Sequence[str]
 ) -> Iterator[int]:
-    """By the index alone; words that it cannot find are looked for in what the others leave."""
-    indexed = [_quoted(word) for word in words if _is_indexed(word)]
-    short = [word for word in words if not _is_indexed(word)]
+    """By the index; words of other lengths than three are looked for in what it leaves."""
+    indexed = [_having(word) for word in words if _is_indexed(word)]
+    looked_for = [word for word in words if len(word) != _INDEXED_LENGTH or not _is_indexed(word)]
     tables = "task_search JOIN tasks ON number = task_search.rowid" if values else "task_search"
     rows = db.execute(
         f"SELECT task_search.rowid FROM {tables} WHERE task_search.rowid <= ?"
         f"{' AND task_search MATCH ?' if indexed else ''}"
-        f"{' AND instr(text, ?)' * len(short)}{clause} ORDER BY task_search.rowid",
-        (last, *([" AND ".join(indexed)] if indexed else []), *short, *values),
+        f"{' AND instr(text, ?) > 0' * len(looked_for)}{clause} ORDER BY task_search.rowid",
+        (last, *([" AND ".join(indexed)] if indexed else []), *looked_for, *values),
     )
     for (number,) in rows:
         yield number
@@ -118,11 +117,14 @@ def _is_indexed(word: str) -> bool:
     return len(word) >= _INDEXED_LENGTH and not _UNINDEXED.search(word)
 
 
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', '""') + '"'
+def _having(word: str) -> str:
+    """What asks the index for texts that have all three characters in a row of a word."""
+    starts = range(len(word) - _INDEXED_LENGTH + 1)
+    parts = dict.fromkeys(word[at : at + _INDEXED_LENGTH] for at in starts)
+    return " AND ".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def strangers(db: Connection) -> Iterator[int]:
+def without_task(db: Connection) -> Iterator[int]:
     """What the index knows that is no task."""
     query = "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
     for (number,) in db.execute(query):
