@@ -61,7 +61,7 @@ class Client(Server):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """Two sealed sessions, a task, an open session, two reads; by the real server, in two lives."""
+    """Two sealed sessions, a task, two open sessions, a read; by the real server, in two lives."""
     scene = Scene(tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("older"), {})
     with Client(scene.project, scene.receipts) as server:
         server.seal_three_thoughts("first")
@@ -72,7 +72,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Scene:
         server.seal_three_thoughts("second")
         server.keep("open third", "audit_session_start", intent="go on", session_id="third")
         server.keep("read", "task_list")
-        server.keep("last", "thought_record_list")
+        server.keep("last", "audit_session_start", intent="and on", session_id="fourth")
         assert server.close() == 0
     return scene
 
@@ -236,7 +236,7 @@ SEEN: dict[str, tuple[Attack, str]] = {
 
 # What the chain cannot see without an outside head, and what it is with one.
 UNSEEN: dict[str, tuple[Attack, str]] = {
-    "cut two records off the open tail": (cut("read"), "truncated"),
+    "cut the last call off the tail": (cut("read"), "truncated"),
     "cut the tail with the last sealed session": (cut("task"), "truncated"),
     "write the last record anew": (reforge_the_last, "replaced"),
     "put an old backup back": (put_back, "truncated"),
