@@ -1,7 +1,8 @@
 """Secrets of known shapes, replaced by `[redacted:KIND]` before anything is hashed or stored.
 
-secret_kinds.py has the shapes, secret_values.py what else is asked of them. What has no shape cannot be found: a password in a sentence looks like
-any other word. Hashes, commit ids, UUIDs and base64 have no shape either and are left alone.
+secret_tokens.py and secret_frames.py have the shapes, secret_values.py what else is asked of them.
+What has no shape cannot be found: a password in a sentence looks like any other word. Hashes,
+commit ids, UUIDs and base64 have no shape either and are left alone.
 
 Every text takes linear time, and no step of it long:
 - A shape is only looked for in a piece of PIECE bytes that holds its hint; the pieces overlap.
@@ -13,7 +14,8 @@ from typing import Any, NamedTuple
 
 from colibri.core import escapes
 from colibri.core.escapes import Span, compiled
-from colibri.core.secret_kinds import FRAMES, HINTS, REACH, TOKEN_SHAPES
+from colibri.core.secret_frames import FRAMES, HINTS
+from colibri.core.secret_tokens import REACH, TOKEN_SHAPES
 from colibri.core.secret_values import JUDGES, Found
 
 SHORTEST = 12  # no text shorter than this holds a secret of a known shape
@@ -77,7 +79,9 @@ def _replace(text: str) -> tuple[str, list[str]]:
         spans += _spans(data, _ADDRESSES)  # its password may hold a %2F
     if not spans:
         return text, []
-    pieces, kinds, end = [], [], 0
+    pieces: list[bytes] = []
+    kinds: list[str] = []
+    end = 0
     for start, rank, stop in sorted(spans):
         if start >= end:
             kinds.append(SHAPES[rank].kind)

@@ -45,8 +45,7 @@ def _token(found: Found) -> int:
     is_one_letter = len(set(body) - set(b"-_.")) == 1
     before = max(0, found.start - _FAR)
     if is_one_letter or (
-        found.literal <= _SHORT
-        and compiled(_BASE64_BEFORE).match(found.data, before, found.start)
+        found.literal <= _SHORT and compiled(_BASE64_BEFORE).match(found.data, before, found.start)
     ):
         return found.start
     return found.end

@@ -33,10 +33,10 @@ MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 
 _BOM = b"\xef\xbb\xbf"
-_BEGIN = re.compile(rb"---[ \t]*\r?\n")
-_END = re.compile(rb"\n---[ \t]*\r?\n")
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_WORD = re.compile(r"[^\s,(]+(?:\([^)]*\))?")  # Bash(git add:*) is one
+_BEGIN = re.compile(rb"---[ \t]*+\r?\n")
+_END = re.compile(rb"\n---[ \t]*+\r?\n")
+_NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
+_WORD = re.compile(r"[^\s,(]++(?:\([^)]{0,256}+\))?")  # Bash(git add:*) is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,14 @@ from typing import Any
 from colibri.cli.settings.jsonc import BOM, Broken, line_end
 
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+_PARTS = re.compile(  # of a value: texts, comments, line ends, brackets, and the rest
+    r'"""(?:[^"\\]++|\\.|""?(?!"))*+"{3,5}'
+    r"|'''(?:[^']++|''?(?!'))*+'{3,5}"
+    r'|"(?:[^"\\\n]++|\\.)*+"'
+    r"|'[^'\n]*+'"
+    r"|#[^\n]*+|\r?\n|[^\"'#\r\n\[\]{}]++|.",
+    re.DOTALL,
+)
 
 
 class Toml:
@@ -64,19 +71,14 @@ def _quoted(name: str) -> str:
 
 
 def _end_of_value(text: str, start: int) -> int:
-    """A value is over when it can be read and nothing but a comment follows on its line."""
-    ends = range(start + 1, len(text) + 1)
-    return next(
-        (end for end in ends if _is_value(text[start:end]) and _REST.match(text, end)), start
-    )
-
-
-def _is_value(text: str) -> bool:
-    try:
-        tomllib.loads(f"x = {text}")
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
+    """A value is over where a line or its comment is, and no bracket is open."""
+    depth, end = 0, start
+    for part in _PARTS.finditer(text, start):
+        if depth == 0 and part[0][0] in "#\r\n":
+            break
+        depth += (part[0] in "[{") - (part[0] in "]}")
+        end = part.end()
+    return start + len(text[start:end].rstrip(" \t"))
 
 
 def _write(value: Any) -> str:

@@ -29,7 +29,7 @@ MODULES = (
     "report/verdict.mjs",
     "report/page.mjs",
 )
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "[./]*(\w+)\.mjs";$', re.MULTILINE)
+_IMPORT = re.compile(r'^import (\{[^}]{0,1000}+\}) from "[./]*(\w+)\.mjs";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) ([\w$]+))", re.MULTILINE)
 
 

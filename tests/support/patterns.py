@@ -1,0 +1,329 @@
+"""Every pattern of the package, texts that hurt it, and whether its time grows faster than they do.
+
+`collected` finds each pattern where the source makes or uses it; one that cannot be worked out from
+there has to be in MADE. `attacks` reads a pattern's own grammar: for every repeat in it, what comes
+before and what is repeated. `slow` is the judge: texts of growing size, and processor time.
+"""
+
+import ast
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
+from typing import Any
+
+import colibri
+import colibri_verify
+from colibri.core import redaction
+from colibri.core.secret_tokens import TOKEN_SHAPES
+
+SOURCE = Path(colibri.__file__).parents[1]
+_RUNS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn")
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A pattern, where it is, and how it is used."""
+
+    where: str
+    pattern: str | bytes
+    flags: int = 0
+    method: str = "finditer"
+
+    def work(self) -> Callable[[str], object]:
+        """What one use of it does with a text; a search goes on to the end."""
+        compiled = re.compile(self.pattern, self.flags)
+        name = "finditer" if self.method in ("search", "sub", "subn") else self.method
+        run = getattr(compiled, name)
+        is_bytes = isinstance(self.pattern, bytes)
+
+        def use(text: str) -> None:
+            found = run(text.encode("utf-8", "surrogatepass") if is_bytes else text)
+            for _ in found if name == "finditer" else ():
+                pass
+
+        return use
+
+
+def _shapes() -> list[bytes]:
+    """Of tokens that differ in how they begin, one for each way to go on."""
+    ways = {shape.pattern.rpartition(b")")[2]: shape for shape in TOKEN_SHAPES}
+    frames = redaction.SHAPES[len(TOKEN_SHAPES) :]
+    return [shape.pattern for shape in (*ways.values(), *frames)]
+
+
+def _tails() -> list[bytes]:
+    tails = {shape.tail for shape in redaction.SHAPES if shape.tail}
+    return [b"(?:%b){1,%d}+" % (tail, redaction.PIECE) for tail in sorted(tails)]
+
+
+# By file and expression: the patterns that are made while the program runs.
+MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
+    ("redaction.py", "shape.pattern"): lambda module: _shapes(),
+    ("redaction.py", "b'(?:%b){1,%d}+' % (tail, PIECE)"): lambda module: _tails(),
+    ("secret_values.py", "stop"): lambda module: [module._PEM_STOP, module._PUTTY_STOP],
+    ("secret_values.py", "line"): lambda module: [
+        module._LINE,
+        module._LOGGED_LINE,
+        module._HEADER_LINE,
+    ],
+    ("escapes.py", "pattern"): lambda module: [],  # the function that makes all of these
+    ("colibri_verify.py", "PATTERNS[type].replace('~', '[0-9a-f]')"): lambda module: [
+        pattern.replace("~", "[0-9a-f]") for pattern in module.PATTERNS.values()
+    ],
+    ("log.py", "f'(?<![\\\\w.-]){re.escape(home)}(?![\\\\w.-])'"): lambda module: [
+        r"(?<![\w.-])/home/ada(?![\w.-])"
+    ],
+    ("git.py", "KEPT[name]"): lambda module: list(module.KEPT.values()),
+    ("help.py", "phrase"): lambda module: [phrase for phrase, _ in module._PHRASES],
+    ("toml.py", "f'^[ \\\\t]*\\\\[[ \\\\t]*{names}[ \\\\t]*\\\\][^\\\\r\\\\n]*'"): lambda module: [
+        r"^[ \t]*\[[ \t]*[\"']?a[\"']?[ \t]*\.[ \t]*[\"']?b[\"']?[ \t]*\][^\r\n]*"
+    ],
+    ("toml.py", "f'^[ \\\\t]*{_quoted(key)}[ \\\\t]*=[ \\\\t]*'"): lambda module: [
+        r"^[ \t]*[\"']?a[\"']?[ \t]*=[ \t]*"
+    ],
+}
+
+
+def modules() -> list[ModuleType]:
+    """Every module of the package, and the verifier that stands alone."""
+    names = [found.name for found in pkgutil.walk_packages(colibri.__path__, "colibri.")]
+    names = [name for name in names if not name.endswith("__main__")]
+    return [importlib.import_module(name) for name in (*names, "colibri_verify")]
+
+
+def collected() -> list[Pattern]:
+    """Every pattern; KeyError for one that is made in a way that is not known here."""
+    return [found for module in modules() for found in _of_module(module)]
+
+
+def _of_module(module: ModuleType) -> Iterator[Pattern]:
+    path = Path(str(module.__file__))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    methods = _methods(tree)
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        argument, name = _pattern_of(call)
+        if argument is None:
+            continue
+        where = f"{path.relative_to(SOURCE)}:{call.lineno}"
+        flags = _flags(call, module)
+        used = methods.get(id(call), {"finditer"}) if name == "compile" else {name}
+        for method in sorted(used):
+            for pattern in _patterns(argument, module, path):
+                yield Pattern(where, pattern, flags, method)
+
+
+def _pattern_of(call: ast.Call) -> tuple[ast.expr | None, str]:
+    """The expression of a pattern in a call, and what is done with it."""
+    match call.func:
+        case ast.Attribute(ast.Name("re"), name) if name in (*_RUNS, "compile"):
+            return call.args[0], name
+        case ast.Name("compiled"):
+            return call.args[0], "compile"
+        case ast.Name("Meta"):
+            named = {keyword.arg: keyword.value for keyword in call.keywords}
+            return named.get("pattern"), "search"
+    return None, ""
+
+
+def _methods(tree: ast.Module) -> dict[int, set[str]]:
+    """How the pattern that a call makes is used: at once, or by the name that it gets."""
+    found: dict[int, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ast.Call() as call, name) if name in _RUNS:
+                found.setdefault(id(call), set()).add(name)
+            case ast.Attribute(ast.Name(owner), name) if name in _RUNS:
+                by_name.setdefault(owner, set()).add(name)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign([ast.Name(name)], ast.Call() as call) if name in by_name:
+                found[id(call)] = by_name[name]
+    return found
+
+
+def _flags(call: ast.Call, module: ModuleType) -> int:
+    given = [arg for arg in call.args[1:] if "re." in ast.unparse(arg)]
+    given += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
+    return sum(int(eval(ast.unparse(flag), vars(module))) for flag in given)
+
+
+def _patterns(argument: ast.expr, module: ModuleType, path: Path) -> list[str | bytes]:
+    source = ast.unparse(argument)
+    if (path.name, source) in MADE:
+        return MADE[path.name, source](module)
+    try:
+        value = eval(source, vars(module))
+    except NameError:
+        raise KeyError(f"{path.name}: say in MADE what {source} may be") from None
+    assert isinstance(value, str | bytes), f"{path.name}: {source} is no pattern"
+    return [value]
+
+
+# Texts that hurt, from the grammar of a pattern.
+
+_TRIED = "aA0 -_./:=@%\\\n\t\"'`<>{}()[]+~#;,!&$?*^|rn\x00é"
+
+
+def attacks(pattern: str | bytes, flags: int = 0) -> list[tuple[str, str]]:
+    """What to write once, and what to repeat after it."""
+    tree = _parser.parse(pattern, flags)
+    whole = _sample(tree)
+    found = {("", whole), ("", whole[:-1]), (whole[:-1], whole[-1:]), ("", whole[:1])}
+    for before, body in _repeats(tree, ""):
+        found |= {(before, body), ("", before + body), (before, body[:1]), ("", before)}
+        found |= {("", before + body + mark) for mark in " -\n"}
+        found |= {(before, body + mark) for mark in " -\n("}
+    return sorted((before, body) for before, body in found if body)
+
+
+def _repeats(tree: Any, before: str) -> Iterator[tuple[str, str]]:
+    """For every repeat: a text that leads to it, and what it repeats."""
+    for code, value in tree:
+        if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            for body in _samples(value[2]):
+                yield before, body
+            yield from _repeats(value[2], before)
+        for inner in _inside(code, value):
+            yield from _repeats(inner, before)
+        before += _sample([(code, value)])
+
+
+def _inside(code: Any, value: Any) -> list[Any]:
+    if code is op.SUBPATTERN:
+        return [value[3]]
+    if code is op.ATOMIC_GROUP:
+        return [value]
+    if code is op.BRANCH:
+        return list(value[1])
+    return [value[1]] if code in (op.ASSERT, op.ASSERT_NOT) and value[0] > 0 else []
+
+
+def _samples(tree: Any) -> list[str]:
+    """Some texts that a pattern matches: one for each branch at its top."""
+    if len(tree) == 1 and tree[0][0] is op.SUBPATTERN:
+        return _samples(tree[0][1][3])
+    if len(tree) == 1 and tree[0][0] is op.BRANCH:
+        return [_sample(branch) for branch in tree[0][1][1]]
+    return [_sample(tree)]
+
+
+def _sample(tree: Any) -> str:
+    """A text that a pattern matches, or nearly so."""
+    return "".join(_one(code, value) for code, value in tree)
+
+
+def _one(code: Any, value: Any) -> str:
+    if code is op.LITERAL:
+        return chr(value)
+    if code in (op.NOT_LITERAL, op.ANY, op.IN):
+        return next((c for c in _TRIED if _fits(c, code, value)), "")
+    if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+        return _sample(value[2]) * int(value[0] or min(value[1], 1))
+    if code is op.BRANCH:
+        return _sample(value[1][0])
+    if code in (op.SUBPATTERN, op.ATOMIC_GROUP):
+        return _sample(_inside(code, value)[0])
+    return ""  # places, and what is only looked at
+
+
+def _fits(character: str, code: Any, value: Any) -> bool:
+    if code is op.ANY:
+        return character != "\n"
+    if code is op.NOT_LITERAL:
+        return bool(character != chr(value))
+    at = ord(character)
+    is_negated = bool(value) and value[0][0] is op.NEGATE
+    fits = any(
+        (kind is op.LITERAL and at == what)
+        or (kind is op.RANGE and what[0] <= at <= what[1])
+        or (kind is op.CATEGORY and _in_category(character, what))
+        for kind, what in value
+    )
+    return fits != is_negated
+
+
+def _in_category(character: str, category: Any) -> bool:
+    name = str(category).removeprefix("CATEGORY_")
+    is_in = {
+        "DIGIT": character.isdigit(),
+        "SPACE": character.isspace(),
+        "WORD": character.isalnum() or character == "_",
+    }[name.removeprefix("NOT_")]
+    return is_in != name.startswith("NOT_")
+
+
+# The judge.
+
+_LADDER = (16, 24, 32, 48, 64, 128, 256, 1024, 4096)
+_SMALL = 0.02  # seconds: more than any of the ladder may take
+_SURE = 0.002  # a text of SIZE that is done in this was not gone through twice from everywhere
+SIZE, LARGE = 16 * 1024, 64 * 1024
+_GROWTH = 9  # four times the text; quadratic time would grow by 16
+
+
+def seconds(work: Callable[[str], object], text: str) -> float:
+    """Processor time of a use."""
+    start = time.process_time()
+    work(text)
+    return time.process_time() - start
+
+
+def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00") -> str | None:
+    """What is too slow about a use of such texts, or None if its time grows as they do."""
+
+    def takes(size: int, enough: float) -> float:
+        text = before + (body * (size // len(body) + 1))[:size] + end
+        best = 99.0
+        for _ in range(3):  # what is too slow by chance is not too slow three times
+            best = min(best, seconds(work, text))
+            if best < enough:
+                break
+        return best
+
+    for size in _LADDER:
+        if (took := takes(size, _SMALL)) > _SMALL:
+            return f"{size} characters took {took:.3f} s"
+    if (short := takes(SIZE, _SURE)) < _SURE:
+        return None
+    long = takes(LARGE, _GROWTH * short)
+    if long < _GROWTH * short:
+        return None
+    return f"{SIZE} characters took {short:.3f} s, {LARGE} took {long:.3f} s"
+
+
+# The patterns of the web, as written there.
+
+_LITERAL = re.compile(
+    r"(?:[=(,!:?>]|return|\|\|)\s*/(?![/*])((?:\\.|\[(?:\\.|[^\]\\])*+\]|[^/\\\n\[])++)/([dgimsuvy]*+)"
+)
+_PROPERTIES = (  # what Python's grammar has for what only JavaScript knows
+    (r"[^\P{C}\n\t]", r"[\x01-\x08]"),
+    (r"\p{Surrogate}", "a"),
+    (r"[\p{C}\p{Z}]", r"[\x01-\x20]"),
+)
+MADE_IN_THE_WEB = 2  # in verify.mjs from a table that the other verifier has too; in dom.mjs
+
+
+def web_patterns() -> list[tuple[str, str, str]]:
+    """Source and flags of each, and a pattern like it whose grammar can be read here."""
+    made = [pattern.replace("~", "[0-9a-f]") for pattern in colibri_verify.PATTERNS.values()]
+    found = [(f"^(?:{pattern})$", "", pattern) for pattern in made]
+    count = 0
+    for path in sorted((SOURCE / "colibri" / "web").rglob("*.mjs")):
+        text = re.sub(r"^\s*//.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        count += text.count("RegExp(")
+        for source, flags in _LITERAL.findall(text):
+            alike = source
+            for property, plain in _PROPERTIES:
+                alike = alike.replace(property, plain)
+            found.append((source, flags, alike))
+    assert count == MADE_IN_THE_WEB, "a pattern is made that nobody sees here"
+    return found

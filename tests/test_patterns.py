@@ -1,0 +1,200 @@
+"""No text freezes the server: every pattern and scanner that meets one takes linear time.
+
+The texts are made from each pattern's own grammar, see tests/support/patterns.py.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+import colibri_verify
+from colibri.cli.settings.jsonc import Broken, Json
+from colibri.cli.settings.toml import Toml
+from colibri.cli.show import times
+from colibri.core import frontmatter, redaction, skills
+from colibri.core.errors import Malformed
+from colibri.core.redaction import scrub
+from colibri.core.secret_tokens import REACH
+from colibri.core.visible import ascii_only, visible
+from colibri.server import lines
+from colibri.tools import text as rules
+from tests.support.patterns import Pattern, attacks, collected, slow, web_patterns
+
+PATTERNS = {f"{p.where} {p.method} {n}": p for n, p in enumerate(collected())}
+WEB = Path(__file__).with_name("support") / "time_patterns.mjs"
+
+
+def _complaints(pattern: Pattern) -> list[str]:
+    work = pattern.work()
+    texts = attacks(pattern.pattern, pattern.flags)
+    found = ((before, body, slow(work, before, body)) for before, body in texts)
+    return [f"{before[:40]!r}, then {body[:40]!r}: {why}" for before, body, why in found if why]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+def test_a_pattern_takes_linear_time(pattern: Pattern) -> None:
+    """Also: none is made in a way that `collected` does not know."""
+    assert _complaints(pattern) == []
+
+
+QUADRATIC = {
+    "a tail that is sought from every start": Pattern("", r"eyJ[\w-]{8,}\."),
+    "words of a skill as they were": Pattern("", r"[^\s,(]+(?:\([^)]*\))?", method="findall"),
+    "nested repeats": Pattern("", r"(?:a+)+b", method="match"),
+    "the lines of a private key as they were": Pattern(
+        "",
+        rb"-----BEGIN PRIVATE KEY-----(?:\s|\\[nr]){0,8}"
+        rb"(?:[A-Za-z-]{2,20}: [^\n\\]{0,200}(?:\s|\\[nr]){1,8}){0,4}[A-Za-z0-9+/]{16,}+",
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", QUADRATIC.values(), ids=QUADRATIC)
+def test_a_pattern_that_does_not_is_noticed(pattern: Pattern) -> None:
+    """Negative control."""
+    assert _complaints(pattern) != []
+
+
+def test_no_pattern_for_secrets_reaches_far() -> None:
+    """What makes redaction linear: a bounded match at every start, and bounded pieces."""
+    for shape in redaction.SHAPES:
+        _, widest = re._parser.parse(shape.pattern).getwidth()  # type: ignore[attr-defined]
+        assert widest <= REACH, shape
+    assert REACH <= redaction.PIECE
+
+
+def _quietly(work: Callable[[str], object], *expected: type[Exception]) -> Callable[[str], object]:
+    def run(text: str) -> None:
+        with suppress(*expected):
+            work(text)
+
+    return run
+
+
+def _skill(text: str) -> object:
+    head = f"name: x\ndescription: y\nallowed-tools: {json.dumps(text)}\n"
+    return skills.parse(head.encode("utf-8", "replace")[: skills.MAX_HEAD], "x")
+
+
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "redaction": scrub,
+    "redaction of keys": lambda text: redaction.redact({text: [text]}),
+    "visible text": lambda text: visible(text, lines=True),
+    "visible keys": ascii_only,
+    "what the verifier shows": colibri_verify.show,
+    "a verifier's JSON": _quietly(
+        lambda text: colibri_verify.parse(json.dumps(text).encode()), ValueError
+    ),
+    "what the verifier refuses": _quietly(
+        lambda text: colibri_verify.parse(text.encode("utf-8", "replace")), ValueError
+    ),
+    "words of a skill": _quietly(_skill, Malformed),
+    "frontmatter": _quietly(
+        lambda text: frontmatter.parse(text.encode("utf-8", "replace")), Malformed
+    ),
+    "fences": _quietly(
+        lambda text: skills.between_fences(b"---\n" + text.encode("utf-8", "replace")), Malformed
+    ),
+    "a line": _quietly(lambda text: lines.parse(json.dumps([text]).encode()), lines.Malformed),
+    "no JSON": _quietly(lambda text: lines.parse(text.encode("utf-8", "replace")), lines.Malformed),
+    "settings in JSON": _quietly(Json(comments=True, commas=True).load, Broken),
+    "a setting in JSON": lambda text: Json().put(json.dumps({"a": {"b": text}}), ("a", "b"), 1),
+    "settings in TOML": _quietly(Toml().load, Broken),
+    "a setting in TOML": lambda text: Toml().put(f"[a]\nb = {text}\n", ("a", "b"), "c"),
+    "a time": _quietly(times.since, argparse.ArgumentTypeError),
+    "one line of text": rules.LINE.breach,
+    "prose": rules.PROSE.breach,
+}
+
+
+@pytest.mark.parametrize("work", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_function_takes_linear_time_for_what_hurts_any_pattern(
+    work: Callable[[str], object],
+) -> None:
+    every = sorted({text for p in PATTERNS.values() for text in attacks(p.pattern, p.flags)})
+    for before, body in Random(7).sample(every, 80):
+        assert slow(work, before, body) is None, (before, body)
+
+
+def test_what_froze_the_server_takes_no_time() -> None:
+    """427 bytes took 31 s; 16 skills of this kind a minute."""
+    for text in ("-----BEGIN " + "PRIVATE KEY-----" + "aa:        " * 36, "a(" * 30_000):
+        for work in (scrub, FUNCTIONS["words of a skill"]):
+            assert slow(work, "", text) is None
+
+
+HELD = 0.1  # seconds of processor time; Python lets others run every 5 ms
+
+
+@pytest.mark.parametrize("part", ["eyJ-", "\\n", "token=x ", "sk-ant-" + "a1-" * 12])
+def test_a_long_text_never_holds_the_interpreter_for_long(part: str) -> None:
+    """Another thread gets its turn, again and again, while a long text is looked through."""
+    done, longest = Event(), 0.0
+
+    def beat() -> None:
+        nonlocal longest
+        last = time.process_time()
+        while not done.wait(0.001):
+            longest = max(longest, time.process_time() - last)
+            last = time.process_time()
+
+    other = Thread(target=beat)
+    other.start()
+    scrub(part * ((1 << 20) // len(part)))
+    done.set()
+    other.join()
+    assert longest < HELD
+
+
+def test_a_secret_is_found_where_two_pieces_meet_and_however_long_it_is() -> None:
+    """Longer texts are looked through in pieces, and nothing is skipped."""
+    token = "sk-ant-" + "a1-" * 20 + "z"
+    for before in range(redaction.PIECE - 70, redaction.PIECE + 2):
+        assert scrub(f"{'x' * before} {token} y").endswith("x [redacted:anthropic-key] y")
+    long = "sk-ant-" + "a1-" * (1 << 19)
+    assert scrub(f"is {long} it, and {token}") == (
+        "is [redacted:anthropic-key] it, and [redacted:anthropic-key]"
+    )
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed: the patterns of the web were not tested")
+    return program
+
+
+def _judged(node: str, items: list[tuple[str, str, str, str]]) -> list[Any]:
+    given = json.dumps(items)
+    done = subprocess.run([node, str(WEB)], input=given, stdout=-1, encoding="utf-8", check=True)
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_the_patterns_of_the_web_take_linear_time(node: str) -> None:
+    items = [
+        (source, flags, before, body)
+        for source, flags, alike in web_patterns()
+        for before, body in attacks(alike)
+    ]
+    assert len({source for source, *_ in items}) > 15
+    slow_ones = [(item, why) for item, why in zip(items, _judged(node, items), strict=True) if why]
+    assert slow_ones == []
+
+
+def test_a_pattern_of_the_web_that_does_not_is_noticed(node: str) -> None:
+    """Negative control."""
+    items = [("x[a-z]*y", "", before, body) for before, body in attacks("x[a-z]*y")]
+    assert any(_judged(node, items))
