@@ -180,7 +180,7 @@ def from_a_newer_version(path: Path) -> str:
 
 def below_a_file(path: Path) -> str:
     path.parent.write_text("data is no directory here")
-    return "cannot be made: "
+    return "cannot be created: "
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_settings_that_the_client_cannot_read_are_a_warning(
 
 def test_skills_are_counted_where_they_can_be(tmp_path: Path) -> None:
     assert [one.detail for one in doctor._skills(str(tmp_path / "no"))] == [
-        f"the project has none: there is no {tmp_path / 'no'}; Colibri's own are there"
+        f"the project has none: there is no {tmp_path / 'no'}; Colibri's own are available"
     ]
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "SKILL.md").touch()
@@ -444,10 +444,10 @@ def test_skills_are_counted_where_they_can_be(tmp_path: Path) -> None:
 
 
 def test_what_is_too_old_or_missing_is_a_problem() -> None:
-    assert doctor._python((3, 10, 12)).status == "problem"
-    assert doctor._sqlite("3.51.2").status == "problem"
-    assert doctor._sqlite("3.51.3").status == "ok"
-    assert doctor._package("nope", "no_such_module").status == "problem"
+    assert [one.status for one in doctor._python((3, 10, 12))] == ["problem"]
+    assert [one.status for one in doctor._sqlite("3.51.2")] == ["problem"]
+    assert [one.status for one in doctor._sqlite("3.51.3")] == ["ok"]
+    assert [one.status for one in doctor._package("nope", "no_such_module")] == ["problem"]
 
 
 def test_a_server_that_does_not_answer_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

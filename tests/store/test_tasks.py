@@ -57,7 +57,7 @@ def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: Ta
     plan = store.move("T-0002", "GATHER", "ANALYZE", "PLAN")
     blocked = {"APPLY": ["dependencies that are DONE or CANCELLED: T-0001 (INIT)"]}
     assert tasks.needs(store.db, plan) == blocked
-    assert tasks.blockers(store.db, plan.number) == ["T-0001 (INIT)"]
+    assert tasks.blockers(store.db, plan.number) == [("T-0001", "INIT")]
     store.update("T-0001", status="CANCELLED")
     assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == {}
     assert tasks.blockers(store.db, plan.number) == []

@@ -17,6 +17,7 @@ from colibri.store.sqlite import search
 from colibri.store.tasks import (
     COLUMNS,
     MAX_NAMED,
+    Blocker,
     Task,
     blockers,
     get,
@@ -176,14 +177,14 @@ def _check_unblocked(
     if dependencies is None:
         found = blockers(db, task.number) if task.open_dependencies else []
     else:
-        found = [f"{one.task_id} ({one.status})" for one in dependencies if one.is_open]
+        found = [Blocker(one.task_id, one.status) for one in dependencies if one.is_open]
     if found:
         raise Refused(
             "ERR_BLOCKED",
             f"{task.task_id} cannot be in {after} before these are DONE or CANCELLED:"
             f" {named(found)}; end them first, or change depends_on",
             task_id=task.task_id,
-            blockers=[text.partition(" ")[0] for text in found],
+            blockers=[one.task_id for one in found],
         )
 
 

@@ -103,7 +103,17 @@ def needs(db: Connection, task: Task) -> dict[str, list[str]]:
     return missing
 
 
-def blockers(db: Connection, number: int) -> list[str]:
+class Blocker(NamedTuple):
+    """A dependency that is not DONE or CANCELLED yet."""
+
+    task_id: str
+    status: str
+
+    def __str__(self) -> str:
+        return f"{self.task_id} ({self.status})"
+
+
+def blockers(db: Connection, number: int) -> list[Blocker]:
     """The open dependencies of a task, in their order."""
     rows = db.execute(
         "SELECT t.number, t.status FROM task_dependencies AS d JOIN tasks AS t"
@@ -111,13 +121,13 @@ def blockers(db: Connection, number: int) -> list[str]:
         " ORDER BY d.position",
         (number,),
     )
-    return [f"{task_id(number)} ({status})" for number, status in rows]
+    return [Blocker(task_id(number), str(status)) for number, status in rows]
 
 
-def named(found: Sequence[str]) -> str:
+def named(found: Sequence[object]) -> str:
     """A list in words, of which only the beginning is named."""
     more = len(found) - MAX_NAMED
-    return ", ".join(found[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(str, found[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def find(

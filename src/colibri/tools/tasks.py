@@ -160,7 +160,7 @@ def create(work: Work, args: Create) -> Whole:
 def get(work: Work, args: Get) -> Detail:
     """task_get."""
     task = tasks.get(work.db, args.task_id)
-    blockers = [name.partition(" ")[0] for name in tasks.blockers(work.db, task.number)]
+    blockers = [one.task_id for one in tasks.blockers(work.db, task.number)]
     return Detail(*(*_whole(task), blockers, *_moves(work, task)))
 
 

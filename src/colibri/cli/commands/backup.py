@@ -8,6 +8,7 @@ from typing import Any
 
 from colibri.cli import files, program, project, terminal
 from colibri.cli.complaint import Complaint
+from colibri.cli.show import words
 from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import ResourceError
@@ -44,7 +45,6 @@ SHOWN = 5
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("target", metavar="FILE|DIR", help="where to write the copy")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     terminal.json_option(parser, "describe what was written as JSON")
@@ -52,7 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy, check, publish; the exit code."""
     target = _target(options)
     unfinished = f"{target}.partial-{os.getpid()}"
     try:
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
             "replaced": replaced,
             "log": log,
             "records": head.seq if head else 0,
-            "head": head and {"seq": head.seq, "leaf": head.leaf.hex()},
+            "head": words.head_json(head),
         },
         options,
     )

@@ -55,14 +55,12 @@ REPORT = "report.html"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("--dir", metavar="DIR", help="an empty or new directory")
     parser.add_argument("--no-pause", action="store_true", help="do not pause between lines")
     terminal.json_option(parser, "print only the outcome, as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play it; the exit code."""
     with _directory(options.dir) as directory:
         demo = Demo(directory, options)
         demo.play()  # 1 the session

@@ -48,13 +48,11 @@ PACKAGES = {"apsw": "apsw", "msgspec": "msgspec", "PyYAML": "yaml", "rich": "ric
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     terminal.json_option(parser)
     project.option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look at everything; the exit code."""
     findings = [one._replace(hint=program.typed(one.hint)) for one in examine(options.project)]
     problems = sum(finding.status == "problem" for finding in findings)
     warnings = sum(finding.status == "warning" for finding in findings)
@@ -78,54 +76,50 @@ def _summary(problems: int, warnings: int) -> str:
 
 def examine(named: str | None) -> Iterator[Finding]:
     """Every finding; a check that fails itself is one too."""
-    yield from guarded("installation", _installation)
+    yield from guarded("python", _python, sys.version_info[:3])
+    where = os.path.dirname(os.path.abspath(colibri.__file__))
+    yield ok(f"{VERSION} in {where}", "colibri")
+    yield from guarded("sqlite", _sqlite, library_version())
+    for name, module in PACKAGES.items():
+        yield from guarded(name, _package, name, module)
     yield from guarded("server", _server)
     try:
         config = load(named)
     except ConfigError as bad:
-        yield from (problem("settings", what, "") for what in bad.problems)
+        yield from (problem(what, "", "settings") for what in bad.problems)
         yield from guarded("clients", _clients, named or "")
     else:
-        yield ok("settings", f"mode {config.mode}, project {config.project}")
+        yield ok(f"mode {config.mode}, project {config.project}", "settings")
         yield from storage.examine(config)
         yield from guarded("skills", _skills, config.skills_root)
         yield from guarded("clients", _clients, config.project)
 
 
-def _installation() -> Iterator[Finding]:
-    yield _python(sys.version_info[:3])
-    yield ok("colibri", f"{VERSION} in {os.path.dirname(os.path.abspath(colibri.__file__))}")
-    yield _sqlite(library_version())
-    for name, module in PACKAGES.items():
-        yield _package(name, module)
-
-
-def _python(version: tuple[int, ...]) -> Finding:
-    """Whether this Python is new enough."""
+def _python(version: tuple[int, ...]) -> Iterator[Finding]:
     shown = f"{'.'.join(map(str, version))} at {sys.executable}"
     if version < OLDEST_PYTHON:
-        return problem("python", shown, "install Python 3.11 or newer, then Colibri with it")
-    return ok("python", shown)
+        yield problem(shown, "install Python 3.11 or newer, then Colibri with it")
+    else:
+        yield ok(shown)
 
 
-def _sqlite(version: str) -> Finding:
+def _sqlite(version: str) -> Iterator[Finding]:
     """Whether this SQLite is safe for a database that several processes share."""
     try:
         require_sqlite(version)
+        yield ok(version)
     except ResourceError as old:
-        return problem("sqlite", old.message, old.hint)
-    return ok("sqlite", version)
+        yield problem(old.message, old.hint)
 
 
-def _package(name: str, module: str) -> Finding:
-    """Whether what Colibri needs can be loaded."""
+def _package(name: str, module: str) -> Iterator[Finding]:
     from importlib import metadata  # noqa: PLC0415 - 25 ms that other commands need not wait
 
     try:
         importlib.import_module(module)
-        return ok(name, metadata.version(name))
+        yield ok(metadata.version(name))
     except ImportError as missing:
-        return problem(name, f"cannot be loaded: {missing}", "install Colibri again")
+        yield problem(f"cannot be loaded: {missing}", "install Colibri again")
 
 
 def _server() -> Iterator[Finding]:
@@ -133,26 +127,23 @@ def _server() -> Iterator[Finding]:
     answer = launch.try_out(command)
     shown = shlex.join([*command, "serve"])
     if answer.problem:
-        yield problem(
-            "server",
-            f"{shown}: {answer.problem}",
-            "run that command and read what it prints on stderr",
-        )
+        hint = "run that command and read what it prints on stderr"
+        yield problem(f"{shown}: {answer.problem}", hint)
     else:
         took = f"answered with {answer.tools} tools and ended in {answer.milliseconds:,} ms"
-        yield ok("server", f"{shown} {took}")
+        yield ok(f"{shown} {took}")
 
 
 def _skills(root: str) -> Iterator[Finding]:
     try:
         with os.scandir(root) as folders:
             count = sum(os.path.isfile(os.path.join(one.path, "SKILL.md")) for one in folders)
-        yield ok("skills", f"{terminal.count(count, 'skill')} in {root}")
+        yield ok(f"{terminal.count(count, 'skill')} in {root}")
     except FileNotFoundError:
-        yield ok("skills", f"the project has none: there is no {root}; Colibri's own are there")
+        yield ok(f"the project has none: there is no {root}; Colibri's own are available")
     except OSError as unreadable:
         hint = "set COLIBRI_SKILLS_ROOT to a folder that you can read"
-        yield warning("skills", f"cannot look into {root}: {unreadable.strerror}", hint)
+        yield warning(f"cannot look into {root}: {unreadable.strerror}", hint)
 
 
 def _clients(named: str) -> Iterator[Finding]:
@@ -164,7 +155,7 @@ def _clients(named: str) -> Iterator[Finding]:
                 settings = client.language.load(files.read(file).text)
             except (Broken, ResourceError) as unreadable:
                 hint = f"fix it: {client.title} cannot read it either"
-                yield warning(key, f"{file}, {unreadable}", hint)
+                yield warning(f"{file}, {unreadable}", hint, key)
                 continue
             for name, entry in _entries(settings, client.servers, directory):
                 found = True
@@ -172,7 +163,7 @@ def _clients(named: str) -> Iterator[Finding]:
                 yield _entry(key, f"{file}: {name}", entry, directory, again)
     if not found:
         hint = f"colibri setup CLIENT --write, where CLIENT is one of {', '.join(CLIENTS)}"
-        yield warning("clients", "no known client starts Colibri here yet", hint)
+        yield warning("no known client starts Colibri here yet", hint, "clients")
 
 
 def _entries(settings: Any, key: str, directory: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -193,15 +184,15 @@ def _program(entry: dict[str, Any]) -> str:
 def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again: str) -> Finding:
     command = str(entry.get("command", ""))
     if not _runs(command, directory):
-        return problem(check, f"{where} starts {command or 'nothing'}, which cannot be run", again)
+        return problem(f"{where} starts {command or 'nothing'}, which cannot be run", again, check)
     if (named := _option(entry)) and "${" not in named and not os.path.isdir(named):
-        return problem(check, f"{where} is for {named}, which is not a directory", again)
+        return problem(f"{where} is for {named}, which is not a directory", again, check)
     try:
         load(os.sep, _environment(entry))
     except ConfigError as bad:
-        return problem(check, f"{where}: {bad.message}", "fix its env")
+        return problem(f"{where}: {bad.message}", "fix its env", check)
     other = "" if command == launch.command()[0] else ", which is not this installation"
-    return ok(check, f"{where} starts {command}{other}")
+    return ok(f"{where} starts {command}{other}", check)
 
 
 def _runs(command: str, directory: str) -> bool:

@@ -65,7 +65,6 @@ PATIENCE_MS = BUSY_TIMEOUT_MS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument(
         "seqs", metavar="SEQ", nargs="*", type=_seq, help="a record, such as 17 or R-17"
     )
@@ -95,7 +94,6 @@ def _reason(text: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Erase; the exit code."""
     if options.finish == bool(options.seqs):
         raise Misuse("name at least one record, or give --finish alone")
     if options.seqs and options.reason is None:

@@ -48,7 +48,6 @@ Exit codes: 0 written, 1 no such session, task or thought, or FILE already exist
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--all", action="store_true", help="the whole log")
     what.add_argument("--session", metavar="ID", help="a session with its tasks and calls")
@@ -73,7 +72,6 @@ def _thought(text: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the bundle; the exit code."""
     path: str = options.output
     with project.reading(options) as (config, reader):
         if path != "-":

@@ -49,7 +49,6 @@ Exit codes: 0 shown, 1 no such record, session or task, 73 configuration, 75 res
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("seq", metavar="SEQ", nargs="?", type=_seq, help="one record, in full")
     parser.add_argument(
         "--kind",
@@ -89,7 +88,6 @@ def _seq(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the records; the exit code."""
     if options.seq is not None:
         terminal.refuse_beside(options)
     with project.opened(options) as (config, reader):

@@ -37,7 +37,6 @@ Exit codes: 0 written, 1 no such session or task, or FILE already exists, 73 con
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("id", metavar="ID", help="the session or the task")
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
@@ -49,7 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the page; the exit code."""
     path: str = options.output
     if path == "-" and options.open:
         raise Misuse("--open needs a file, but -o - is stdout")

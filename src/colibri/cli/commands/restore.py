@@ -12,6 +12,7 @@ from typing import Any
 from colibri.cli import program, project, terminal
 from colibri.cli.commands.backup import check, is_same, summary
 from colibri.cli.complaint import Complaint
+from colibri.cli.show import words
 from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
@@ -61,7 +62,6 @@ RELATIONS = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("file", metavar="FILE", help="a copy made by colibri backup")
     parser.add_argument(
         "--force",
@@ -73,8 +73,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Restore; the exit code. The steps: 1 look at the copy, 2 keep servers out, 3 copy it beside
-    the database, 4 check that, 5 compare, 6 ask, 7 put it in place, 8 tell."""
+    """1 open the copy, 2 keep servers out, 3 copy it next to the database, 4 check that,
+    5 compare, 6 ask, 7 put it in place, 8 tell."""
     path = os.path.realpath(load(options.project).db_path)
     if is_same(options.file, path):
         raise Complaint(f"{options.file} is the database itself", "name a copy of it")
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         finally:
             backup.discard(new)
     result = {"restored": True, "database": path, **found, "kept": kept}
-    _tell(result | {"head": head and {"seq": head.seq, "leaf": head.leaf.hex()}}, options)  # 8
+    _tell(result | {"head": words.head_json(head)}, options)  # 8
     return 0
 
 

@@ -36,10 +36,8 @@ environment:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     project.option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve; the exit code."""
     return main(options.project)

@@ -33,7 +33,6 @@ ROOT = 16  # digits of a root that are shown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--open", action="store_true", help="only open sessions")
     which.add_argument("--sealed", action="store_true", help="only sealed sessions")
@@ -43,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List them; the exit code."""
     with project.reading(options) as (_, reader):
         still_open, sealed = timeline.count_sessions(reader)
         matching = (0 if options.sealed else still_open) + (0 if options.open else sealed)

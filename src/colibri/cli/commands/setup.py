@@ -58,7 +58,6 @@ _COLOURS = {"+": "added", "-": "removed", "@": "dim"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", action="store_true", help="make the change")
@@ -91,7 +90,6 @@ class Change:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show or make the change; the exit code."""
     change = _plan(options)
     if not change.file and (options.write or options.user):
         raise Misuse("generic has no settings file: name one with --file")

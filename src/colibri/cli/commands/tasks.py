@@ -42,7 +42,6 @@ PRIORITIES = {"critical": "bad", "high": "bold"}  # those that stand out
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     parser.add_argument("task", metavar="TASK", nargs="?", help="one task, with its history")
     parser.add_argument(
         "--status",
@@ -63,7 +62,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the tasks; the exit code."""
     if options.task is not None:
         terminal.refuse_beside(options)
     with project.opened(options) as (_, reader):
@@ -152,7 +150,7 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
         task = lookup.task(db, options.task)
         dependencies = [tasks.get(db, id) for id in task.depends_on]
         needs = tasks.needs(db, task)
-        blockers = [id.partition(" ")[0] for id in tasks.blockers(db, task.number)]
+        blockers = [one.task_id for one in tasks.blockers(db, task.number)]
     history = Timeline(db, task=task.task_id)
     last = follow.newest(db)
     if options.json:

@@ -47,7 +47,6 @@ Exit codes: 0 shown, 1 no such session or task, 73 configuration, 75 resource, 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("id", metavar="SESSION|TASK", nargs="?", help="whose timeline")
     whose.add_argument("--all", action="store_true", help="everything in the ledger")
@@ -68,7 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the timeline; the exit code."""
     with project.opened(options) as (config, reader):
         try:
             _show(reader, config.db_path, options)

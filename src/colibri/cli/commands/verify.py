@@ -9,7 +9,7 @@ from typing import Any
 
 from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse, why
-from colibri.cli.show import verdict
+from colibri.cli.show import verdict, words
 from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
@@ -64,7 +64,6 @@ FILES = "name a bundle written by colibri export, or a copy made by colibri back
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument("file", metavar="FILE", nargs="?", help="a bundle, or a copy of the database")
     what.add_argument("--session", metavar="ID", help="only this session, from opening to seal")
@@ -91,7 +90,6 @@ def _head(text: str) -> Head:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge; the exit code."""
     if options.head and (options.session or options.task):
         raise Misuse("--head needs the whole log: leave out --session and --task")
     if options.root and options.task:
@@ -212,7 +210,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
     whole = options.task is None  # its records alone say nothing of seals, erasures and calls
     members: dict[str, Any] = {
         "records": report.record_count,
-        "head": report.head and {"seq": report.head.seq, "leaf": report.head.leaf.hex()},
+        "head": words.head_json(report.head),
         "lines": verdict.lines({one["code"] for one in found}, cut=count > len(found)),
         "findings": found,
         "finding_count": count,

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 
 class Finding(NamedTuple):
-    check: str
+    check: str  # "" until guarded() says which check it is of
     status: Literal["ok", "warning", "problem"]
     detail: str
     hint: str = ""
@@ -16,18 +16,19 @@ def guarded(
 ) -> Iterator[Finding]:
     """What a check found; if it fails itself, that is a finding too."""
     try:
-        yield from findings(*args)
+        for one in findings(*args):
+            yield one if one.check else one._replace(check=check)
     except Exception as fault:
-        yield problem(check, f"could not be checked: {fault}", "fix what the message names")
+        yield problem(f"could not be checked: {fault}", "fix what the message names", check)
 
 
-def ok(check: str, detail: str) -> Finding:
+def ok(detail: str, check: str = "") -> Finding:
     return Finding(check, "ok", detail)
 
 
-def warning(check: str, detail: str, hint: str) -> Finding:
+def warning(detail: str, hint: str, check: str = "") -> Finding:
     return Finding(check, "warning", detail, hint)
 
 
-def problem(check: str, detail: str, hint: str) -> Finding:
+def problem(detail: str, hint: str, check: str = "") -> Finding:
     return Finding(check, "problem", detail, hint)

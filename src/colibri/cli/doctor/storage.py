@@ -26,6 +26,7 @@ LITTLE_SPACE = 100 * MIB
 NO_SPACE = 10 * MIB
 LARGE_WAL = 64 * MIB
 
+_DAMAGED = "colibri verify shows what is damaged; restore a backup if you have one"
 _WRITABLE = "make it writable, or set COLIBRI_DB_PATH to another place"
 
 # A server does not refuse these, but other hosts may have the file open there, too.
@@ -35,11 +36,11 @@ _SHARED = re.compile(r"beegfs|dav|drvfs|gluster|orangefs|prl_fs|vboxsf|virtiofs"
 def examine(config: Config) -> Iterator[Finding]:
     """Everything about the database of a project."""
     path = os.path.realpath(config.db_path)  # as SQLite does: there are its `-wal` and its lock
-    directory = _standing(os.path.dirname(path))
+    directory = _existing(os.path.dirname(path))
     yield from guarded("file system", _file_system, path, directory)
     yield from guarded("disk space", _space, directory)
     if config.mode == Mode.MINIMAL:
-        yield ok("database", f"{path}, which mode MINIMAL does not open")
+        yield ok(f"{path}, which mode MINIMAL does not open", "database")
     elif not os.path.exists(path):
         yield from guarded("database", _missing, path, directory, config.mode)
     else:
@@ -49,8 +50,8 @@ def examine(config: Config) -> Iterator[Finding]:
         yield from guarded("write-ahead log", _write_ahead_log, path)
 
 
-def _standing(path: str) -> str:
-    """The path, or what there is above it."""
+def _existing(path: str) -> str:
+    """The path, or the nearest directory above it that exists."""
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path
@@ -60,15 +61,15 @@ def _missing(path: str, directory: str, mode: Mode) -> Iterator[Finding]:
     beside = os.path.relpath(path, directory).split(os.sep)[0]
     if mode == Mode.READONLY:
         hint = MAKE
-        yield problem("database", f"there is none at {path}, and READONLY makes none", hint)
+        yield problem(f"there is none at {path}, and READONLY creates none", hint)
     elif os.path.exists(os.path.join(directory, beside)):
-        detail = f"{path} cannot be made: {os.path.join(directory, beside)} is not a directory"
-        yield problem("database", detail, "set COLIBRI_DB_PATH to another place")
+        detail = f"{path} cannot be created: {os.path.join(directory, beside)} is not a directory"
+        yield problem(detail, "set COLIBRI_DB_PATH to another place")
     elif not os.access(directory, os.W_OK | os.X_OK):
-        detail = f"{path} cannot be made: {directory} is not writable"
-        yield problem("database", detail, _WRITABLE)
+        detail = f"{path} cannot be created: {directory} is not writable"
+        yield problem(detail, _WRITABLE)
     else:
-        yield ok("database", f"none yet at {path}; the first start makes it")
+        yield ok(f"none yet at {path}; the server creates it when it first starts")
 
 
 def _file_system(path: str, directory: str) -> Iterator[Finding]:
@@ -76,13 +77,13 @@ def _file_system(path: str, directory: str) -> Iterator[Finding]:
     try:
         place.require_local(path)
     except ResourceError as remote:
-        yield problem("file system", remote.message, remote.hint)
+        yield problem(remote.message, remote.hint)
         return
     if _SHARED.search(kind):
-        hint = "set COLIBRI_DB_PATH to a local disk; on this one several hosts can damage it"
-        yield warning("file system", f"{directory} is on {kind}", hint)
+        hint = "set COLIBRI_DB_PATH to a local disk; here, several hosts could damage it"
+        yield warning(f"{directory} is on {kind}", hint)
     else:
-        yield ok("file system", f"{directory} is on {kind}")
+        yield ok(f"{directory} is on {kind}")
 
 
 def _space(directory: str) -> Iterator[Finding]:
@@ -90,11 +91,11 @@ def _space(directory: str) -> Iterator[Finding]:
     free = volume.f_bavail * volume.f_frsize
     detail = f"{free // MIB:,} MiB free at {directory}"
     if free >= LITTLE_SPACE:
-        yield ok("disk space", detail)
+        yield ok(detail)
     else:
         judge = warning if free >= NO_SPACE else problem
         hint = "free some space, or set COLIBRI_DB_PATH to another volume"
-        yield judge("disk space", detail, hint)
+        yield judge(detail, hint)
 
 
 def _permissions(path: str, admits: Mode) -> Iterator[Finding]:
@@ -103,46 +104,45 @@ def _permissions(path: str, admits: Mode) -> Iterator[Finding]:
     above = os.stat(directory).st_mode
     locked = [one for one in (path, directory) if not os.access(one, os.W_OK)]
     if locked and admits != Mode.READONLY:
-        yield problem("permissions", f"{locked[0]} is not writable", _WRITABLE)
+        yield problem(f"{locked[0]} is not writable", _WRITABLE)
     elif mode & 0o077:
-        yield warning("permissions", f"{path} is open to others ({mode:o})", f"chmod 600 {path}")
+        yield warning(f"{path} is open to others ({mode:o})", f"chmod 600 {path}")
     elif above & 0o022 and not above & stat.S_ISVTX:
         detail = f"others can replace files in {directory} ({stat.S_IMODE(above):o})"
-        yield warning("permissions", detail, f"chmod go-w {directory}")
+        yield warning(detail, f"chmod go-w {directory}")
     else:
-        yield ok("permissions", f"{mode:o}, in a directory with {stat.S_IMODE(above):o}")
+        yield ok(f"{mode:o}, in a directory with {stat.S_IMODE(above):o}")
 
 
 def _lock(path: str) -> Iterator[Finding]:
     state = locks.use(path)
     if state == "exclusive":
         hint = "wait for it; if it lasts, close the other clients of this project"
-        yield warning("lock", "a server is creating or migrating the database", hint)
+        yield warning("a server is creating or migrating the database", hint)
     else:
         users = "no server" if state == "free" else "at least one server"
-        yield ok("lock", f"{users} is using the database")
+        yield ok(f"{users} is using the database")
 
 
 def _content(path: str) -> Iterator[Finding]:
-    damaged = "colibri verify shows what is damaged; restore a backup if you have one"
     try:
         reader = open_reader(path, untouched=True)
     except Outdated as outdated:
-        yield warning("database", outdated.message, outdated.hint)
+        yield warning(outdated.message, outdated.hint)
         return
     except ResourceError as unusable:
-        yield problem("database", unusable.message, unusable.hint)
+        yield problem(unusable.message, unusable.hint)
         return
     try:
-        yield ok("database", f"{path}, schema version {load_migrations()[-1].version}")
-        yield _records(reader, damaged)
+        yield ok(f"{path}, schema version {load_migrations()[-1].version}")
+        yield _records(reader)
     except (DatabaseError, Damaged, UnicodeDecodeError) as unreadable:
-        yield problem("records", f"{path} cannot be read: {unreadable}", damaged)
+        yield problem(f"{path} cannot be read: {unreadable}", _DAMAGED, "records")
     finally:
         reader.close()
 
 
-def _records(reader: Connection, damaged: str) -> Finding:
+def _records(reader: Connection) -> Finding:
     with reader:  # one transaction: what is read belongs together
         head = ledger.head(reader)
         last = head.seq if head else 0
@@ -154,8 +154,9 @@ def _records(reader: Connection, damaged: str) -> Finding:
         for table in small_tables(reader):
             found += [f"table {table}: {what}" for what in quick_check(reader, table)]
     if found:
-        return problem("records", found[0], damaged)
-    return ok("records", f"{last:,}; the newest {last - first + 1:,} were checked and are intact")
+        return problem(found[0], _DAMAGED, "records")
+    checked = f"the newest {last - first + 1:,} were checked and are intact"
+    return ok(f"{last:,}; {checked}", "records")
 
 
 def _write_ahead_log(path: str) -> Iterator[Finding]:
@@ -164,10 +165,10 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
     except FileNotFoundError:
         size = 0
     if size > LARGE_WAL:
-        hint = "it shrinks when every server and reader of this database has ended"
-        yield warning("write-ahead log", f"{size // MIB:,} MiB", hint)
+        hint = "it shrinks when all servers and readers of this database have ended"
+        yield warning(f"{size // MIB:,} MiB", hint)
     elif size and locks.use(path) == "free":
-        taken_over = "the last server did not end cleanly, the next one takes it over"
-        yield ok("write-ahead log", f"{size // 1024:,} KiB; {taken_over}")
+        taken_over = "the last server did not end cleanly; the next one will recover it"
+        yield ok(f"{size // 1024:,} KiB; {taken_over}")
     else:
-        yield ok("write-ahead log", f"{size // 1024:,} KiB")
+        yield ok(f"{size // 1024:,} KiB")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from colibri.cli.terminal import Span, count
+from colibri.core.ledger import Head
 from colibri.core.states import Status
 from colibri.store.sessions import Session
 from colibri.store.timeline import Record, Step
@@ -23,6 +24,11 @@ Spans = list[Span]
 
 
 # For machines.
+
+
+def head_json(head: Head | None) -> JSON | None:
+    """A head as --json prints it."""
+    return head and {"seq": head.seq, "leaf": head.leaf.hex()}
 
 
 def record_json(record: Record) -> JSON:
