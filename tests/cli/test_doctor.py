@@ -424,7 +424,10 @@ def test_settings_that_the_client_cannot_read_are_a_warning(
     (home.path / ".codex" / "config.toml").mkdir()
     broken, unreadable, none = clients()
     assert broken.status == unreadable.status == none.status == "warning"
-    assert ".mcp.json, line 1, column 2: a name in double quotes is missing" in broken.detail
+    assert (
+        ".mcp.json, line 1, column 2: expecting property name enclosed in double quotes"
+        in broken.detail
+    )
     assert "is not a regular file" in unreadable.detail
 
 

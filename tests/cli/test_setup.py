@@ -247,7 +247,7 @@ def test_on_a_terminal_what_is_added_is_green(home: Home) -> None:
 def test_no_traceback_comes_through_the_front_door(home: Home) -> None:
     """One of each kind as the shell sees it; the rest is told apart above."""
     path = place(home, *BROKEN["half a file"][:2])
-    error = f"{path}, line 3, column 1: a name in double quotes is missing"
+    error = f"{path}, line 3, column 1: expecting property name enclosed in double quotes"
     assert home.run("setup", "claude-code", "--write") == (
         1,
         "",

@@ -3,21 +3,23 @@
 A client reads plain JSON, or JSON with comments, or also commas before a closing bracket: a Json
 says which. `load` gives the value; `put` sets one member and leaves order, comments, indentation
 and line ends as they are. What the client could not read is Broken, at a line and a column.
+
+Comments and such commas are first replaced by blanks: what is left is plain JSON with every
+character in its place, which Python's own reader takes apart.
 """
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 BOM = "\ufeff"
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
-_STRINGS = json.JSONDecoder()
-_LITERALS = {"true": True, "false": False, "null": None}
+# Possessive, and with an end that may be missing: no text is looked at twice.
+_STRING = r'"(?:\\.|[^"\\])*+"?'
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL)
+_STRING_OR_COMMA = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*+[}}\]])", re.DOTALL)
+_BLANKS = re.compile(r"[ \t\r\n]*+")
 
 
 class Broken(Exception):
@@ -31,23 +33,13 @@ class Broken(Exception):
 
 
 class Node(NamedTuple):
-    """A value and the part of the text that it stands in."""
+    """A value and the part of the text that it stands in; of a member also its name."""
 
     start: int
     end: int
     value: Any
-    members: "tuple[Member, ...] | None" = None  # of an object
-    comma: bool = False  # after the last member
-
-    def member(self, key: str) -> "Member | None":
-        """The one that counts: of several with one name, the last."""
-        return next((m for m in reversed(self.members or ()) if m.key == key), None)
-
-
-class Member(NamedTuple):
-    key: str
-    start: int
-    node: Node
+    key: str = ""
+    name_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,152 +51,106 @@ class Json:
 
     def load(self, text: str) -> Any:
         """The value; None when there is none but blanks and comments."""
-        root = self._parse(text)
+        root = _root(text, self._plain(text))
         return None if root is None else root.value
 
     def put(self, text: str, path: tuple[str, ...], value: Any) -> str:
         """The text with this value at the path; objects that are missing or null are made."""
-        node = self._parse(text)
+        plain = self._plain(text)
+        node = _root(text, plain)
         if node is None:
             return _begin(text, _nest(path, value))
-        style = _Style.of(text, node)
+        style = _Style.of(text, plain, node)
         for depth, key in enumerate(path):
             if node.value is None:
                 return style.replace(node, _nest(path[depth:], value))
-            if node.members is None:
-                raise Broken.at(text, node.start, f"{_name(path[:depth])} is not an object")
-            member = node.member(key)
-            if member is None:
+            if not isinstance(node.value, dict):
+                name = ".".join(path[:depth]) or "the file"
+                raise Broken.at(text, node.start, f"{name} is not an object")
+            # Of several with one name, the last counts.
+            named = [one for one in _members(plain, node) if one.key == key]
+            if not named:
                 return style.add(node, key, _nest(path[depth + 1 :], value))
-            node = member.node
+            node = named[-1]
         return text if node.value == value else style.replace(node, value)
 
-    def _parse(self, text: str) -> Node | None:
-        reader = _Reader(text, self)
-        try:
-            return reader.document()
-        except RecursionError:
-            raise Broken.at(text, 0, "it is nested too deep") from None
+    def _plain(self, text: str) -> str:
+        """Plain JSON with every character in its place; Broken if the client reads less."""
+
+        def without_comment(found: re.Match[str]) -> str:
+            token = found[0]
+            if token.startswith('"'):
+                return token
+            if not self.comments:
+                raise Broken.at(text, found.start(), "a comment, which this client does not accept")
+            if token.startswith("/*") and not token.endswith("*/"):
+                raise Broken.at(text, found.start(), "a comment does not end")
+            return re.sub(r"[^\r\n]", " ", token)
+
+        def without_comma(found: re.Match[str]) -> str:
+            if found[0] == "," and not self.commas:
+                raise Broken.at(text, found.start(), "a comma that this client does not accept")
+            return " " if found[0] == "," else found[0]
+
+        unmarked = f" {text[1:]}" if text.startswith(BOM) else text
+        plain = _STRING_OR_COMMENT.sub(without_comment, unmarked)
+        return _STRING_OR_COMMA.sub(without_comma, plain)
 
 
-class _Reader:
-    """Recursive descent over the text; `at` is the next character."""
+def _root(text: str, plain: str) -> Node | None:
+    start = _skip(plain, 0)
+    if start == len(plain):
+        return None
+    try:
+        value = json.loads(plain, parse_int=float, parse_constant=_refuse)
+    except json.JSONDecodeError as problem:
+        raise Broken.at(text, problem.pos, problem.msg.lower()) from None
+    except RecursionError:
+        raise Broken.at(text, 0, "it is nested too deep") from None
+    return Node(start, len(plain.rstrip(" \t\r\n")), value)
 
-    def __init__(self, text: str, dialect: Json) -> None:
-        self.text = text
-        self.dialect = dialect
-        self.at = len(BOM) if text.startswith(BOM) else 0
 
-    def document(self) -> Node | None:
-        self.skip()
-        if self.at == len(self.text):
-            return None
-        root = self.value()
-        self.skip()
-        if self.at < len(self.text):
-            raise self.broken("there is more text after the end of the value")
-        return root
+def _refuse(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
 
-    def value(self) -> Node:
-        match self.peek():
-            case "{":
-                return self.object()
-            case "[":
-                return self.array()
-            case '"':
-                start, value = self.at, self.string()
-                return Node(start, self.at, value)
-        scalar = _SCALAR.match(self.text, self.at)
-        if scalar is None:
-            raise self.broken("a value is missing")
-        self.at = scalar.end()
-        word = scalar.group()
-        return Node(*scalar.span(), _LITERALS[word] if word in _LITERALS else float(word))
 
-    def object(self) -> Node:
-        start = self.at
-        members: list[Member] = []
-        comma = self.items("}", lambda: members.append(self.member()))
-        value = {member.key: member.node.value for member in members}
-        return Node(start, self.at, value, tuple(members), comma)
+def _members(plain: str, parent: Node) -> list[Node]:
+    """Of an object that is known to be one."""
+    read = json.JSONDecoder(parse_int=float).raw_decode
+    found: list[Node] = []
+    at = _skip(plain, parent.start + 1)
+    while plain[at] != "}":
+        name_at = at
+        key, at = read(plain, at)
+        start = _skip(plain, _skip(plain, at) + 1)
+        value, end = read(plain, start)
+        found.append(Node(start, end, value, key, name_at))
+        at = _skip(plain, end)
+        if plain[at] == ",":
+            at = _skip(plain, at + 1)
+    return found
 
-    def array(self) -> Node:
-        start = self.at
-        values: list[Any] = []
-        self.items("]", lambda: values.append(self.value().value))
-        return Node(start, self.at, values)
 
-    def items(self, closing: str, read: Callable[[], None]) -> bool:
-        """Everything up to the closing bracket; whether a comma stands before it."""
-        self.at += 1
-        self.skip()
-        comma = False
-        while self.peek() != closing:
-            read()
-            self.skip()
-            comma = self.peek() == ","
-            if not comma and self.peek() != closing:
-                raise self.broken(f"a comma or {closing} is missing")
-            self.at += comma
-            self.skip()
-            if comma and self.peek() == closing and not self.dialect.commas:
-                raise self.broken(f"a comma before {closing}, which this client does not accept")
-        self.at += 1
-        return comma
-
-    def member(self) -> Member:
-        start = self.at
-        if self.peek() != '"':
-            raise self.broken("a name in double quotes is missing")
-        key = self.string()
-        self.skip()
-        if self.peek() != ":":
-            raise self.broken("a colon is missing")
-        self.at += 1
-        self.skip()
-        return Member(key, start, self.value())
-
-    def string(self) -> str:
-        try:
-            value: str
-            value, self.at = _STRINGS.raw_decode(self.text, self.at)
-        except json.JSONDecodeError as problem:
-            what = "a string does not end, or holds what a string cannot hold"
-            raise Broken.at(self.text, problem.pos, what) from None
-        return value
-
-    def skip(self) -> None:
-        """Blanks, and comments where they are allowed."""
-        while True:
-            blanks = _BLANKS.match(self.text, self.at)
-            assert blanks is not None  # it matches nothing, too
-            self.at = blanks.end()
-            comment = _COMMENT.match(self.text, self.at)
-            if comment is None:
-                return
-            if not self.dialect.comments:
-                raise self.broken("a comment, which this client does not accept")
-            self.at = comment.end()
-
-    def peek(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-    def broken(self, what: str) -> Broken:
-        return Broken.at(self.text, self.at, what)
+def _skip(plain: str, at: int) -> int:
+    blanks = _BLANKS.match(plain, at)
+    assert blanks is not None  # it matches nothing, too
+    return blanks.end()
 
 
 class _Style(NamedTuple):
     """A text, and how its lines are indented and ended."""
 
     text: str
+    plain: str
     unit: str = "  "
     newline: str = "\n"
 
     @classmethod
-    def of(cls, text: str, root: Node) -> "_Style":
-        first = root.members[0].start if root.members else 0
+    def of(cls, text: str, plain: str, root: Node) -> "_Style":
+        members = _members(plain, root) if isinstance(root.value, dict) else []
+        first = members[0].name_at if members else 0
         unit = _indentation(text, first) if _begins_line(text, first) else ""
-        return cls(text, unit or "  ", line_end(text))
+        return cls(text, plain, unit or "  ", line_end(text))
 
     def replace(self, node: Node, value: Any) -> str:
         new = self.render(value, _indentation(self.text, node.start))
@@ -213,24 +159,29 @@ class _Style(NamedTuple):
     def add(self, parent: Node, key: str, value: Any) -> str:
         """After the last member, and after a comment that may follow it."""
         text, close = self.text, parent.end - 1
+        members = _members(self.plain, parent)
         tail = len(text[:close].rstrip(" \t\r\n"))
-        new = self._member(parent, key, value)
+        new = self._member(parent, members, key, value)
         if tail == parent.start + 1:  # nothing in it but blanks, which go
             base = _indentation(text, parent.start)
             return text[:tail] + new + self.newline + base + text[close:]
-        if parent.comma:
+        if not members:
+            return text[:tail] + new + text[tail:]
+        last = members[-1].end
+        if self._has_comma(last, close):
             return text[:tail] + new + "," + text[tail:]
-        last = parent.members[-1].node.end if parent.members else tail
-        comma = "," if parent.members else ""
-        return text[:last] + comma + text[last:tail] + new + text[tail:]
+        return text[:last] + "," + text[last:tail] + new + text[tail:]
 
-    def _member(self, parent: Node, key: str, value: Any) -> str:
+    def _has_comma(self, start: int, end: int) -> bool:
+        """Whether a comma stands there, and not in a comment."""
+        return "," in _STRING_OR_COMMENT.sub("", self.text[start:end])
+
+    def _member(self, parent: Node, members: list[Node], key: str, value: Any) -> str:
         """A new member: on a line of its own, unless the others stand on one."""
-        members = parent.members
         if members and "\n" not in self.text[parent.start : parent.end]:
             return f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
-        if members and _begins_line(self.text, members[-1].start):
-            indent = _indentation(self.text, members[-1].start)
+        if members and _begins_line(self.text, members[-1].name_at):
+            indent = _indentation(self.text, members[-1].name_at)
         else:
             indent = _indentation(self.text, parent.start) + self.unit
         return f"{self.newline}{indent}{json.dumps(key)}: {self.render(value, indent)}"
@@ -249,7 +200,7 @@ def _begin(text: str, value: Any) -> str:
     newline = line_end(text)
     mark, above = (BOM, text[1:]) if text.startswith(BOM) else ("", text)
     above = above.rstrip() + newline if above.strip() else ""
-    return mark + above + _Style(text, newline=newline).render(value) + newline
+    return mark + above + _Style(text, text, newline=newline).render(value) + newline
 
 
 def line_end(text: str) -> str:
@@ -261,10 +212,6 @@ def _nest(path: tuple[str, ...], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
-
-
-def _name(path: tuple[str, ...]) -> str:
-    return ".".join(path) or "the file"
 
 
 def _begins_line(text: str, at: int) -> bool:
