@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from colibri.cli.complaint import Complaint, nearest, question
 from colibri.core.errors import Refused
-from colibri.store import sessions, tasks, timeline
+from colibri.store import records, sessions, tasks
 from colibri.store.connection import Connection
+from colibri.store.records import Record
 from colibri.store.sessions import Session
 from colibri.store.tasks import Filter, Task
-from colibri.store.timeline import Record
 
 AMONG = 1000  # the newest ids, in which near ones are looked for
 LIST_SESSIONS = "colibri sessions lists sessions"
@@ -48,7 +48,7 @@ def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
 def thought(db: Connection, id: str) -> Record:
     """The record of a thought; Complaint, with what it is instead."""
     seq = int(id.removeprefix("R-"))
-    record = timeline.get(db, seq)
+    record = records.get(db, seq)
     if record is None:
         raise _unknown(f"there is no thought {id}, and no record {seq}", [], LIST_THOUGHTS)
     if record.kind != "thought":
@@ -61,7 +61,7 @@ def _unknown(message: str, near: Sequence[str], otherwise: str) -> Complaint:
 
 
 def _near_sessions(db: Connection, id: str) -> list[str]:
-    return nearest(id, [one.session_id for one in timeline.newest_sessions(db, AMONG)])
+    return nearest(id, [one.session_id for one in sessions.newest(db, AMONG)])
 
 
 def _near_tasks(db: Connection, id: str) -> list[str]:

@@ -103,8 +103,7 @@ def commitment(nonce: bytes, body: bytes) -> bytes:
     return sha256(COMMITMENT + nonce + body).digest()
 
 
-def header(  # noqa: PLR0913 - one for each member of the format
-    *,
+def header(  # noqa: PLR0913, PLR0917 - one for each member, in the order of the columns
     log: str,
     seq: int,
     at: str,

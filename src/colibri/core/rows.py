@@ -26,18 +26,7 @@ class Row(NamedTuple):
 
     def header(self, log: str) -> bytes:
         """The bytes that were hashed; TypeError for a column of another type."""
-        return header(
-            log=log,
-            seq=self.seq,
-            at=self.at,
-            kind=self.kind,
-            call=self.call,
-            session=self.session,
-            task=self.task,
-            agent=self.agent,
-            payload=self.payload,
-            prev=self.prev,
-        )
+        return header(log, *self[:8], self.prev)
 
 
 def are_intact(rows: Sequence[tuple[Any, ...]], log: str, after: Entry) -> bool:

@@ -120,23 +120,10 @@ class Chain:
         seq, prev = self._head.seq + 1, self._head.leaf
         nonce = self._nonce(seq)
         body = record.body(kind, payload, self._dump)
-        row = Row(
-            seq=seq,
-            at=at,
-            kind=kind,
-            call=call,
-            session=session,
-            task=task,
-            agent=agent,
-            payload=record.commitment(nonce, body),
-            nonce=nonce,
-            body=body,
-            leaf=b"",
-            prev=prev,
-        )
-        leaf = record.leaf(row.header(self._log))
+        said = (seq, at, kind, call, session, task, agent, record.commitment(nonce, body))
+        leaf = record.leaf(record.header(self._log, *said, prev))
         try:
-            self._db.execute(_INSERT, row._replace(leaf=leaf))
+            self._db.execute(_INSERT, (*said, nonce, body, leaf, prev))
         except Exception as problem:
             if not breaks_constraint(problem):
                 raise

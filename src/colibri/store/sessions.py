@@ -113,3 +113,29 @@ def get_open(db: Connection, id: str) -> Session:
             record_count=session.record_count,
         )
     return session
+
+
+def newest(
+    db: Connection, most: int, *, only_open: bool = False, only_sealed: bool = False
+) -> list[Session]:
+    """The sessions that were opened last, newest first."""
+    where = "WHERE root IS NULL" if only_open else "WHERE root IS NOT NULL" if only_sealed else ""
+    rows: list[Any] = db.execute(
+        f"SELECT session_id FROM sessions {where} ORDER BY open_seq DESC LIMIT ?", (most,)
+    ).fetchall()
+    return [get(db, id) for (id,) in rows]
+
+
+def last_sealed(db: Connection) -> Session | None:
+    """The session that was sealed last."""
+    id: Any = db.execute(
+        "SELECT session_id FROM sessions WHERE seal_seq IS NOT NULL ORDER BY seal_seq DESC LIMIT 1"
+    ).get
+    return None if id is None else get(db, id)
+
+
+def count(db: Connection) -> tuple[int, int]:
+    """How many are open, how many are sealed."""
+    row: Any = db.execute("SELECT count(*) - count(root), count(root) FROM sessions").get
+    still_open, sealed = row
+    return still_open, sealed

@@ -1,62 +1,18 @@
-"""What people look at: records page by page, and calls joined with what they wrote.
+"""Steps: calls joined with what they wrote, of a session, of a task, or of everything.
 
-It owns no table and changes nothing. Each page has a read transaction of its own, so that the
-write-ahead log can be checkpointed however slowly somebody reads; as the log only grows, pages fit
-together. A page holds at most PAGE records: a session of any length needs little memory.
+It owns no table and changes nothing; it reads page by page, as records.py does.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
-from types import UnionType
-from typing import Any, Literal
+from typing import Any
 
-from colibri.core.ledger import MEMBERS
-from colibri.core.payload import load
-from colibri.core.rows import Row
-from colibri.store import ledger, sessions
+from colibri.store import records
 from colibri.store.connection import Connection
+from colibri.store.records import Record, enter_of, fetch
 from colibri.store.sessions import Session
-
-PAGE = 100
-OPEN_CALLS_AMONG = 100_000  # there is no index of calls
-
-State = Literal["kept", "erased", "missing", "unreadable"]
-
-# A payload that is no JSON names nothing.
-_BODY = "iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), 'null')"
-_SELECT = """
-    SELECT l.seq, l.at, l.kind, l.call, l.session, l.task, l.agent, l.payload, l.nonce, l.body,
-        l.leaf, l.prev, (SELECT value FROM meta WHERE key = 'log'),
-        CASE WHEN l.body IS NULL THEN EXISTS (
-            SELECT 1 FROM ledger AS e,
-                json_each(iif(json_valid(CAST(e.body AS TEXT)), CAST(e.body AS TEXT), 'null'),
-                    '$.seqs') AS named
-            WHERE e.kind = 'erasure' AND e.seq > l.seq AND named.value = l.seq)
-        END
-    FROM ledger AS l
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record; where there is no payload, `state` says why."""
-
-    seq: int
-    header: bytes
-    leaf: bytes
-    prev: bytes
-    at: str
-    kind: str
-    call: str
-    session: str | None
-    task: str | None
-    agent: str | None
-    nonce: bytes | None
-    payload: dict[str, Any] | None
-    state: State
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,183 +31,6 @@ class Step:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which records are wanted; None or nothing means any."""
-
-    kinds: tuple[str, ...] = ()
-    tool: str | None = None
-    session: str | None = None
-    task: str | None = None
-    agent: str | None = None
-    since: str | None = None  # times, as records have them
-    until: str | None = None
-    first: int = 1
-    last: int | None = None
-
-
-# Records.
-
-
-def get(db: Connection, seq: int) -> Record | None:
-    """A record by its place, or None."""
-    row: Any = db.execute(f"{_SELECT} WHERE l.seq = ?", (seq,)).get
-    return None if row is None else _record(row)
-
-
-def _fetch(db: Connection, seqs: Sequence[int]) -> list[Record]:
-    query = f"{_SELECT} WHERE l.seq IN (SELECT value FROM json_each(?)) ORDER BY l.seq"
-    return [_record(row) for row in db.execute(query, (json.dumps(seqs),))]
-
-
-def records(
-    db: Connection, wanted: Filter, *, last: int, newest_first: bool = False
-) -> Iterator[Record]:
-    """The records up to a seq that match."""
-    clause, values = _clause(wanted)
-    low, high = wanted.first, last if wanted.last is None else min(last, wanted.last)
-    order = "DESC" if newest_first else "ASC"
-    query = f"{_SELECT} WHERE l.seq BETWEEN ? AND ?{clause} ORDER BY l.seq {order} LIMIT {PAGE:d}"
-    while True:
-        with db:
-            page = [_record(row) for row in db.execute(query, (low, high, *values))]
-        yield from page
-        if len(page) < PAGE:
-            return
-        low, high = (low, page[-1].seq - 1) if newest_first else (page[-1].seq + 1, high)
-
-
-def before_newest(db: Connection, wanted: Filter, count: int, *, last: int) -> int | None:
-    """The newest match that is left out when only so many are shown; None if none is."""
-    clause, values = _clause(wanted)
-    high = last if wanted.last is None else min(last, wanted.last)
-    seq: int | None = db.execute(
-        "SELECT l.seq FROM ledger AS l"
-        f" WHERE l.seq BETWEEN ? AND ?{clause} ORDER BY l.seq DESC LIMIT 1 OFFSET ?",
-        (wanted.first, high, *values, count),
-    ).get
-    return seq
-
-
-def call_of(db: Connection, record: Record) -> tuple[Record | None, Record | None]:
-    """Enter and exit of the call that a record belongs to, as far as they are there."""
-    left: Record | None = record
-    if record.kind != "call.exit":
-        seq: Any = db.execute(
-            "SELECT seq FROM ledger WHERE seq > ? AND call = ? AND kind = 'call.exit'"
-            " ORDER BY seq LIMIT 1",
-            (record.seq, record.call),
-        ).get
-        left = None if seq is None else get(db, seq)
-    entered = record if record.kind == "call.enter" else left and _enter_of(db, left)
-    return entered, left
-
-
-def open_calls(db: Connection, *, after: int) -> list[Record]:
-    """The enters after a seq that have no exit."""
-    found: dict[str, int] = {}
-    for seq, kind, call in ledger.calls_since(db, after):
-        if kind == "call.enter":
-            found[call] = seq
-        else:
-            found.pop(call, None)
-    return [record for seq in found.values() if (record := get(db, seq)) is not None]
-
-
-def _clause(wanted: Filter) -> tuple[str, list[str]]:
-    """The conditions of a filter, from constant pieces; values are always bound."""
-    given = {
-        condition: value
-        for name, condition in _CONDITIONS.items()
-        if (value := getattr(wanted, name)) is not None
-    }
-    # The kinds are literals, so that an index of one kind can be used.
-    kinds = ", ".join(f"'{kind}'" for kind in MEMBERS if kind in wanted.kinds)
-    clause = f" AND l.kind IN ({kinds})" if kinds else ""
-    return clause + "".join(f" AND {condition}" for condition in given), list(given.values())
-
-
-_CONDITIONS = {
-    "session": "l.session = ?",
-    "task": "l.task = ?",
-    "agent": "l.agent = ?",
-    "since": "l.at >= ?",
-    "until": "l.at <= ?",
-    "tool": f"l.kind IN ('call.enter', 'call.exit') AND {_BODY} ->> '$.tool' = ?",
-}
-
-
-def _record(row: Sequence[Any]) -> Record:
-    *columns, log, erased = row
-    stored = Row._make(columns)
-    payload, state = _payload(stored.kind, stored.body, erased=bool(erased))
-    return Record(
-        seq=stored.seq,
-        header=stored.header(log),
-        leaf=stored.leaf,
-        prev=stored.prev,
-        at=stored.at,
-        kind=stored.kind,
-        call=stored.call,
-        session=stored.session,
-        task=stored.task,
-        agent=stored.agent,
-        nonce=stored.nonce,
-        payload=payload,
-        state=state,
-    )
-
-
-def _payload(kind: str, body: bytes | None, *, erased: bool) -> tuple[dict[str, Any] | None, State]:
-    if body is None:
-        return None, "erased" if erased else "missing"
-    try:
-        payload = load(body)
-    except ValueError:
-        return None, "unreadable"
-    return (payload, "kept") if _is_readable(kind, payload) else (None, "unreadable")
-
-
-def _is_readable(kind: str, payload: Any) -> bool:
-    """Whether it has the members of its kind: who shows it need not look again."""
-    if not isinstance(payload, dict) or payload.keys() != MEMBERS[kind]:
-        return False
-    if not all(isinstance(payload[name], type) for name, type in _TYPES.items() if name in payload):
-        return False
-    changes = payload.get("set", {}).values()
-    return all(
-        isinstance(change, list) and len(change) == len(("old", "new")) for change in changes
-    )
-
-
-# What the members of payloads are; those that are not here are shown as they are.
-_TYPES: Mapping[str, type | UnionType] = {
-    "server": str,
-    "tool": str,
-    "arguments": dict | None,
-    "enter": int,
-    "outcome": str,
-    "intent": str,
-    "type": str,
-    "content": str,
-    "root": str,
-    "count": int,
-    "version": int,
-    "set": dict,
-    "seqs": list,
-    "reason": str,
-}
-
-
-def _enter_of(db: Connection, left: Record) -> Record | None:
-    """The enter that an exit names."""
-    seq = 0 if left.payload is None else left.payload["enter"]
-    return get(db, seq) if 0 < seq < left.seq else None
-
-
-# Steps.
-
-
 @dataclass(slots=True)
 class _Source:
     """Some records of the ledger, in order, and how far they have been read."""
@@ -266,10 +45,10 @@ class _Source:
         """The seqs of its next records, and the seq up to which there are no others."""
         rows: list[Any] = db.execute(
             f"SELECT seq, {self.wanted} FROM ledger WHERE {self.where} AND seq > ? AND seq <= ?"
-            f" ORDER BY seq LIMIT {PAGE:d}",
+            f" ORDER BY seq LIMIT {records.PAGE:d}",
             (*self.values, self.after, self._last(last)),
         ).fetchall()
-        reached = last if len(rows) < PAGE else rows[-1][0]
+        reached = last if len(rows) < records.PAGE else rows[-1][0]
         return [seq for seq, wanted in rows if wanted], reached
 
     def newest(self, db: Connection, last: int, count: int) -> list[int]:
@@ -345,9 +124,9 @@ class Timeline:
             found = [source.look(self._db, last) for source in self._sources]
             reached = min(seq for _, seq in found)
             seqs = [seq for seq in merge(*(seqs for seqs, _ in found)) if seq <= reached]
-            if len(seqs) > PAGE:
-                seqs, reached = seqs[:PAGE], seqs[PAGE - 1]
-            page = _fetch(self._db, seqs)
+            if len(seqs) > records.PAGE:
+                seqs, reached = seqs[: records.PAGE], seqs[records.PAGE - 1]
+            page = fetch(self._db, seqs)
         for source in self._sources:
             source.after = max(source.after, reached)
         return page
@@ -370,7 +149,7 @@ class Timeline:
         if last.kind != "call.exit":
             return Step(tuple(group), enter, None)
         self._open.pop(last.call, None)
-        return Step(tuple(group[:-1]), enter or _enter_of(self._db, last), last)
+        return Step(tuple(group[:-1]), enter or enter_of(self._db, last), last)
 
     def _newest_thoughts(self, types: Sequence[str], last: int, count: int) -> list[int]:
         marks = ", ".join("?" * len(types))
@@ -396,32 +175,3 @@ def _tasks_of(db: Connection, session: str) -> list[str]:
         (session,),
     )
     return [str(task) for (task,) in rows]
-
-
-# Sessions.
-
-
-def newest_sessions(
-    db: Connection, count: int, *, only_open: bool = False, only_sealed: bool = False
-) -> list[Session]:
-    """The sessions that were opened last, newest first."""
-    where = "WHERE root IS NULL" if only_open else "WHERE root IS NOT NULL" if only_sealed else ""
-    rows: list[Any] = db.execute(
-        f"SELECT session_id FROM sessions {where} ORDER BY open_seq DESC LIMIT ?", (count,)
-    ).fetchall()
-    return [sessions.get(db, id) for (id,) in rows]
-
-
-def last_sealed(db: Connection) -> Session | None:
-    """The session that was sealed last."""
-    id: Any = db.execute(
-        "SELECT session_id FROM sessions WHERE seal_seq IS NOT NULL ORDER BY seal_seq DESC LIMIT 1"
-    ).get
-    return None if id is None else sessions.get(db, id)
-
-
-def count_sessions(db: Connection) -> tuple[int, int]:
-    """How many are open, how many are sealed."""
-    row: Any = db.execute("SELECT count(*) - count(root), count(root) FROM sessions").get
-    still_open, sealed = row
-    return still_open, sealed

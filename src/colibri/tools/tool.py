@@ -89,30 +89,23 @@ def tool(
     *,
     capability: Capability = Capability.CHANGE,
     pattern: Pattern = "B",
-    alone: bool = False,
-    sliced: bool = False,
+    **run: bool,
 ) -> Callable[[Handler], Tool]:
     """Make a tool of a handler; its arguments and its answer are what the handler's types say."""
     changes = capability is Capability.CHANGE
-
-    def declare(handler: Handler) -> Tool:
-        types = handler.__annotations__
-        return Tool(
-            name=name,
-            title=title,
-            description=description,
-            input=types["args"],
-            output=types["return"],
-            lane="write" if changes else "read",
-            capability=capability,
-            pattern=pattern,
-            handler=handler,
-            idempotent=not changes,
-            alone=alone,
-            sliced=sliced,
-        )
-
-    return declare
+    return lambda handler: Tool(
+        name=name,
+        title=title,
+        description=description,
+        input=handler.__annotations__["args"],
+        output=handler.__annotations__["return"],
+        lane="write" if changes else "read",
+        capability=capability,
+        pattern=pattern,
+        handler=handler,
+        idempotent=not changes,
+        **run,
+    )
 
 
 def is_struct(schema: object) -> bool:

@@ -11,9 +11,9 @@ from colibri.cli.complaint import Complaint
 from colibri.cli.show import times, words
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break
-from colibri.store import ledger, timeline
+from colibri.store import ledger, records
 from colibri.store.connection import Connection
-from colibri.store.timeline import Filter, Record
+from colibri.store.records import Filter, Record
 
 HELP = "show ledger records, or one record in full"
 
@@ -110,16 +110,16 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     wanted = _filter(options)
     last = follow.newest(db)
     printer = _Printer(options, len(str(last)))
-    hidden = options.limit and timeline.before_newest(db, wanted, options.limit, last=last)
+    hidden = options.limit and records.before_newest(db, wanted, options.limit, last=last)
     shown = replace(wanted, first=hidden + 1) if hidden else wanted
-    for record in timeline.records(db, shown, last=last, newest_first=options.reverse):
+    for record in records.records(db, shown, last=last, newest_first=options.reverse):
         printer.show(record)
     if hidden:
         terminal.note(f"older records are not shown: --limit {options.limit}; --limit 0 shows all")
     if options.follow:
         for seq in follow.heads(db, path, after=last):
             new = replace(wanted, first=max(wanted.first, last + 1))
-            for record in timeline.records(db, new, last=seq):
+            for record in records.records(db, new, last=seq):
                 printer.show(record)
             last = seq
     elif not printer.count:
@@ -211,11 +211,11 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
 
 
 def _find(db: Connection, seq: int) -> Found:
-    record, last = timeline.get(db, seq), follow.newest(db)
+    record, last = records.get(db, seq), follow.newest(db)
     if record is None:
         hint = f"the log has records 1 to {last}" if last else "the log is still empty"
         raise Complaint(f"there is no record {seq}", hint)
-    return Found(record, *timeline.call_of(db, record), ledger.check_range(db, seq, seq), last)
+    return Found(record, *records.call_of(db, record), ledger.check_range(db, seq, seq), last)
 
 
 def _json(found: Found) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 
 from colibri.cli import project, terminal
 from colibri.cli.show import times, words
-from colibri.store import timeline
+from colibri.store import sessions
 from colibri.store.sessions import Session
 
 HELP = "list sessions, open and sealed"
@@ -43,9 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     with project.reading(options) as (_, reader):
-        still_open, sealed = timeline.count_sessions(reader)
+        still_open, sealed = sessions.count(reader)
         matching = (0 if options.sealed else still_open) + (0 if options.open else sealed)
-        found = timeline.newest_sessions(
+        found = sessions.newest(
             reader,
             options.limit or matching,
             only_open=options.open,

@@ -8,10 +8,10 @@ from colibri.cli import program, project, terminal
 from colibri.cli.show import times, words
 from colibri.config import load
 from colibri.core.states import Status
-from colibri.store import ledger, tasks, timeline
+from colibri.store import ledger, records, sessions, tasks
 from colibri.store.connection import Connection
+from colibri.store.records import OPEN_CALLS_AMONG, Record
 from colibri.store.tasks import Filter
-from colibri.store.timeline import OPEN_CALLS_AMONG, Record
 
 HELP = "the project at a glance"
 
@@ -73,10 +73,10 @@ def _look(db: Connection) -> dict[str, Any]:
     """All that is shown, from one look; `newest` and `open_calls` are Records."""
     head = ledger.head(db)
     seq = head.seq if head else 0
-    still_open, sealed = timeline.count_sessions(db)
-    newest_open = timeline.newest_sessions(db, SHOWN, only_open=True)
+    still_open, sealed = sessions.count(db)
+    newest_open = sessions.newest(db, SHOWN, only_open=True)
     states = {status.value: _count(db, status) for status in Status}
-    last_seal = timeline.last_sealed(db)
+    last_seal = sessions.last_sealed(db)
     after = max(0, seq - OPEN_CALLS_AMONG)
     return {
         "log": ledger.log_id(db),
@@ -92,10 +92,10 @@ def _look(db: Connection) -> dict[str, Any]:
             "ready": tasks.ready(db, Filter(), limit=0)[1],
             "states": states,
         },
-        "open_calls": timeline.open_calls(db, after=after),
+        "open_calls": records.open_calls(db, after=after),
         "open_calls_after": after,
         "last_seal": last_seal and words.session_json(last_seal),
-        "newest": timeline.get(db, seq),
+        "newest": records.get(db, seq),
     }
 
 

@@ -7,11 +7,12 @@ from colibri.cli import follow, lookup, program, project, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import steps, times, words
 from colibri.core.ledger import TYPES
-from colibri.store import sessions, timeline
+from colibri.store import sessions
 from colibri.store.connection import Connection
+from colibri.store.records import Record
 from colibri.store.sessions import Session
 from colibri.store.tasks import Task
-from colibri.store.timeline import Record, Step, Timeline
+from colibri.store.timeline import Step, Timeline
 
 HELP = "show the timeline of a session or task, live if you like"
 
@@ -111,10 +112,10 @@ def _whose(
         return None, None
     if options.id is not None:
         return lookup.either(db, options.id)
-    found = timeline.newest_sessions(db, 1, only_open=True)
+    found = sessions.newest(db, 1, only_open=True)
     if not found and options.follow:
         found = [_next_session(db, path)]
-    found = found or timeline.newest_sessions(db, 1)
+    found = found or sessions.newest(db, 1)
     if not found:
         hint = "an agent opens one when it starts to work; colibri trail --all shows every call"
         raise Complaint("there is no session yet", hint)
@@ -125,7 +126,7 @@ def _next_session(db: Connection, path: str) -> Session:
     """Wait for a session to be opened."""
     terminal.note("waiting for a session to open; Ctrl-C stops")
     for _ in follow.heads(db, path, after=follow.newest(db)):
-        if found := timeline.newest_sessions(db, 1, only_open=True):
+        if found := sessions.newest(db, 1, only_open=True):
             break
     return found[0]
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from colibri.cli import terminal
 from colibri.cli.show import times, words
 from colibri.cli.show.words import Spans
-from colibri.store.timeline import Record, Step
+from colibri.store.records import Record
+from colibri.store.timeline import Step
 
 MARKS = {"ok": "", "open": "… "}  # what went otherwise gets a cross
 OPEN = ("open: it is running, or its server died", "refused")

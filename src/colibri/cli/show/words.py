@@ -6,8 +6,9 @@ from typing import Any
 from colibri.cli.terminal import Span, count
 from colibri.core.ledger import Head
 from colibri.core.states import Status
+from colibri.store.records import Record
 from colibri.store.sessions import Session
-from colibri.store.timeline import Record, Step
+from colibri.store.timeline import Step
 
 EXCERPT = 60
 IDS = ("session_id", "task_id", "agent_id")  # of arguments; the header says them too
