@@ -122,6 +122,12 @@ def bare_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
+def forget_relative_programs() -> None:
+    """Have no program looked for in the working directory, whatever PATH says."""
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(one for one in path if os.path.isabs(one))
+
+
 def home_of(variable: str, default: str) -> str:
     """Where another program keeps its files: what its variable says, else its usual place."""
     return os.environ.get(variable) or os.path.expanduser(default)

@@ -66,6 +66,7 @@ HOOKS = (
     *("post-index-change", "post-merge", "post-rewrite", "pre-auto-gc", "pre-commit", "pre-push"),
     *("prepare-commit-msg", "reference-transaction", "sendemail-validate", "update"),
 )
+BROWSERS = ("xdg-open", "www-browser", "firefox", "chromium", "w3m", "lynx")
 # What a plain git springs of these, so that the traps are known to work.
 LIVE = {
     "core.fsmonitor",
@@ -102,7 +103,7 @@ class Trapped(Home):
     def set_traps(self, keys: dict[str, str]) -> None:
         modules = '[submodule "sub"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n'
         self._file(".gitmodules").write_text(modules)
-        self._file(".gitignore").write_text("git\n")
+        self._file(".gitignore").write_text("\n".join(("git", *BROWSERS)))
         for attributes in (".gitattributes", ".git/info/attributes"):
             self._file(attributes).write_text("* filter=trap diff=trap merge=trap\n")
         for folder in (".git", "sub/.git"):
@@ -113,7 +114,7 @@ class Trapped(Home):
                 file.write(f"[include]\n\tpath = {included}\n")
             for hook in HOOKS:
                 shutil.copy(self._trap(f"hook {hook}"), self._file(folder) / "hooks" / hook)
-        for name in ("git", "exec/git-status", "exec/git-check-ignore"):
+        for name in ("git", "exec/git-status", "exec/git-check-ignore", *BROWSERS):
             self._file(name).parent.mkdir(exist_ok=True)
             shutil.copy(self._trap(f"program {name}"), self._file(name))
         self._file("a").write_text("b\n")
@@ -234,6 +235,8 @@ def test_no_command_executes_what_the_repository_holds(trapped: Trapped, keys: s
         path = f".:bin:{os.environ['PATH']}"
         code, _, err = trapped.run(command, *arguments, PATH=path)
         assert code == 0, (command, err)
+    opened = ("report", "S-1", "-o", "opened.html", "--open")
+    assert trapped.run(*opened, PATH=".:bin", DISPLAY=":0", BROWSER="")[0] == 0
     for client in CLIENTS.keys() - {"generic"}:
         code, _, err = trapped.run("setup", client, "--write", "--name", "again")
         assert (code, "git would add the ledger" in err) == (0, True), err

@@ -26,6 +26,7 @@ from colibri.cli.commands import (
 )
 from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
+from colibri.config import forget_relative_programs
 
 COMMANDS = {
     "serve": serve,
@@ -69,6 +70,7 @@ CLOSED_PIPE = 141  # as shells have it: 128 and the number of SIGPIPE
 def main(arguments: list[str]) -> int:
     """Run a command; the exit code."""
     _print_anywhere()
+    forget_relative_programs()
     try:
         return _main(*(arguments or ["--help"]))
     except BrokenPipeError:  # whoever read it has seen enough: `colibri log | head -1`
