@@ -83,8 +83,8 @@ class Admission:
 
     def cancel(self, request: "Request") -> bool:
         """Drop a call that no transaction has seen yet."""
-        assert isinstance(request.work, Call)  # a request under way is a call
-        return request.work.cancel()
+        call = request.work  # None if it is answered just now
+        return isinstance(call, Call) and call.cancel()
 
     def _unknown(self, name: str) -> str:
         """What to say about a tool that is not there."""

@@ -79,6 +79,7 @@ class Outbox:
                 lines, size = [], 0
         self.send(b"".join(lines))
         for call, _, _ in done:
+            call.request.work = None  # a cycle would keep what was sent until it is collected
             self._load.release(call)
 
     def _answer(self, call: "Call", outcome: "Outcome", entry: "Entry | None") -> bytes:

@@ -1,0 +1,70 @@
+"""Memory: each kind of thing that can wait, driven to its bound; what the server then weighs.
+
+A bound on what waits is one only if it counts everything that is kept.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.client import JSON, Server
+from tests.support.ledger_reader import eventually, holding
+
+MIB = 1024 * 1024
+MOST = 220 * MIB  # at rest it is some 30 MiB
+PAD = "x" * (4 * MIB - 2000)
+WIDE = "\U0001f600" + "x" * (4 * MIB - 2000)  # one such character, and a string takes 4 bytes each
+MANY = [[] for _ in range(90_000)]
+VERSION = "io.modelcontextprotocol/protocolVersion"
+MODERN = {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def call(name: str, arguments: object = None, **more: object) -> JSON:
+    return {"name": name, "arguments": arguments or {}, **more}
+
+
+# what waits: the method, its parameters, how many are sent
+WAITING: dict[str, tuple[str, JSON, int]] = {
+    "records of probes": ("tools/call", call("server_ping", pad=PAD), 120),
+    "records of probes with arguments": ("tools/call", call("server_ping", {"pad": WIDE}), 40),
+    "records of refused probes": ("tools/call", call("server_ping", [WIDE]), 40),
+    "calls": ("tools/call", call("note", {"n": 1}, pad=PAD), 40),
+    "calls with wide text": ("tools/call", call("note", {"n": 1, "content": WIDE}), 40),
+    "calls with many values": ("tools/call", call("note", {"n": MANY}), 200),
+    "calls of unknown tools": ("tools/call", call(WIDE), 40),
+    "reads": ("tools/call", call("nap_read", {"ms": 0, "pad": WIDE}), 40),
+    "subscriptions": ("subscriptions/listen", {"notifications": {}, "pad": WIDE}, 30),
+    "subscriptions with long ids": ("subscriptions/listen", {"notifications": {}}, 30),
+    "lines that are no JSON": ("tools/call", call("note", {"n": 2**60, "pad": WIDE}), 30),
+}
+
+
+def resident(server: Server) -> int:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WAITING)
+def test_what_waits_has_a_bound_that_counts_all_it_keeps(tmp_path: Path, what: str) -> None:
+    """256 pings of 4 MB that waited for a held database took 2.3 GB, and SAFE_MODE stayed."""
+    method, params, count = WAITING[what]
+    modern = method.startswith("subscriptions")
+    meta = {"_meta": MODERN} if modern else {}
+    with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS="100") as server:
+        server.data("note", n=0)
+        with holding(server.database):
+            for number in range(count):
+                id = f"{number} {PAD}" if "ids" in what else f"w{number}"
+                message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params | meta}
+                server.send(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+            assert server.call("server_ping")["isError"] is False
+        assert resident(server) < MOST
+        server.data("note", n=1)
+        eventually(is_normal(server), "a server that is well again")
+
+
+def is_normal(server: Server) -> Callable[[], bool]:
+    return lambda: server.data("server_health")["condition"]["state"] == "NORMAL"
