@@ -126,7 +126,11 @@ FIELDS = {
     ("task_get", "needs"): "by state: what is missing before the task may move to it",
     ("task_next_actions", "tasks[].needs"): "by state: what is missing before it may move to it",
     ("task_list", "next_offset"): "the offset of the next page; null: this is the last",
-    ("thought_record_list", "next_offset"): "the offset of the next page; null: this is the last",
+    (
+        "thought_record_list",
+        "next_offset",
+    ): "the offset of the next page; null: this is the last. A page ends before `limit` where its"
+    " text would be more than 1 MiB",
     ("thought_record", "index"): "its place in the session, from 0",
     ("thought_record", "hash"): "the leaf of its record",
     ("thought_record", "prev_hash"): "the hash of the thought before it in the session; of the"

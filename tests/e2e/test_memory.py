@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 MOST = 220 * MIB  # at rest it is some 30 MiB
 PAD = "x" * (4 * MIB - 2000)
 WIDE = "\U0001f600" + "x" * (4 * MIB - 2000)  # one such character, and a string takes 4 bytes each
-MANY = [[] for _ in range(90_000)]
+MANY: list[list[int]] = [[] for _ in range(90_000)]
 VERSION = "io.modelcontextprotocol/protocolVersion"
 MODERN = {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -68,3 +68,20 @@ def test_what_waits_has_a_bound_that_counts_all_it_keeps(tmp_path: Path, what: s
 
 def is_normal(server: Server) -> Callable[[], bool]:
     return lambda: server.data("server_health")["condition"]["state"] == "NORMAL"
+
+
+def test_a_page_of_thoughts_ends_where_it_would_get_too_large(tmp_path: Path) -> None:
+    """One legal thought_record_list answered 250 MiB; next_offset leads to what was cut off."""
+    contents = [chr(0x1F600 + n) * 65_536 for n in range(10)]  # 256 KiB each
+    with Server(tmp_path) as server:
+        server.data("audit_session_start", session_id="long", intent="fill pages")
+        for content in contents:
+            server.data("thought_record", session_id="long", type="plan", content=content)
+        seen: list[str] = []
+        offset, pages = 0, 0
+        while offset is not None:
+            page = server.data("thought_record_list", limit=500, offset=offset)
+            seen += [thought["content"] for thought in page["records"]]
+            offset, pages = page["next_offset"], pages + 1
+        assert seen == contents
+        assert pages == 3  # of four, four and two

@@ -110,15 +110,27 @@ def _leaf_before(db: Connection, session: str, index: int) -> str:
     return (leaf or NO_LEAF).hex()
 
 
-def find(db: Connection, wanted: Filter, *, limit: int, offset: int) -> tuple[list[Thought], int]:
-    """A page of thoughts in the order of the ledger, and how many match in all."""
+def find(
+    db: Connection, wanted: Filter, *, limit: int, offset: int, most_bytes: int | None = None
+) -> tuple[list[Thought], int]:
+    """A page of thoughts in the order of the ledger, and how many match in all.
+
+    With `most_bytes` the page ends before the thought whose text would be too much, but has one.
+    """
     clause, values = _clause(wanted)
     # The places alone are all in an index, so that what is skipped costs no look at its row.
     order = "seq" if wanted.session is None else "idx"  # the same, but in the session's index
     page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} LIMIT ? OFFSET ?"
     query = f"{_SELECT} WHERE t.seq IN ({page}) ORDER BY t.seq"
-    rows = db.execute(query, (*values, limit, offset))
-    return [_thought(db, row) for row in rows], _count(db, wanted)
+    found: list[Thought] = []
+    size = 0
+    for row in db.execute(query, (*values, limit, offset)):
+        thought = _thought(db, row)
+        size += len(thought.content.encode())
+        if found and most_bytes is not None and size > most_bytes:
+            break
+        found.append(thought)
+    return found, _count(db, wanted)
 
 
 def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:

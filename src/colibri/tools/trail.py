@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from colibri.core import report as core
 from colibri.core.modes import Capability
 from colibri.store import sessions, tasks, trail, verify
-from colibri.tools.page import Offset, next_offset
+from colibri.tools.page import MAX_PAGE_BYTES, Offset, next_offset
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
 from colibri.tools.tool import Answer, Tool, Work, tool
 
@@ -168,7 +168,9 @@ def record(work: Work, args: Record) -> Thought:
 def find(work: Work, args: List) -> Page:
     """thought_record_list."""
     wanted = trail.Filter(session=args.session_id, task=args.task_id, type=args.type)
-    found, total = trail.find(work.db, wanted, limit=args.limit, offset=args.offset)
+    found, total = trail.find(
+        work.db, wanted, limit=args.limit, offset=args.offset, most_bytes=MAX_PAGE_BYTES
+    )
     records = [Thought(*_fields(thought)) for thought in found]
     return Page(records, total, next_offset(args.offset, len(found), total))
 
