@@ -1,13 +1,15 @@
 """Check a Colibri evidence bundle, offline, with nothing but Python 3.11.
 
-    python colibri_verify.py bundle.colibri.json [--root HEX] [--head SEQ:HEX] [--json]
+    python colibri_verify.py bundle.colibri.jsonl [--root SIZE:HEX] [--head SEQ:HEX] [--json]
 
 Exit 0 good, 1 bad, 2 cannot tell. This one file shares no code with the server and reads nothing
-but the file it is given. It follows docs/formats.md (§ is a section there); after the tables it is
-to be read in the order of the procedure (§9):
+but the file it is given, line by line: what it keeps grows with what is open (calls, sessions,
+tasks), and by a few bytes for each call, session and task that has ended. It follows
+docs/formats.md (§ is a section there); after the tables it is to be read in the order of the
+procedure (§9):
 
-     1 read        at most 256 MiB
-     2 shape       strict JSON, with exactly the members of a bundle
+     1 read        lines of at most 16 MiB
+     2 shape       each line exactly as §8 has it
      3 headers     canonical, with exactly the members of a header
      4 order       by ascending seq
      5 links       each header names the leaf of the one before it
@@ -17,38 +19,46 @@ to be read in the order of the procedure (§9):
      9 contents    all that the kind of bundle discloses (§8), and nothing else
     10 sessions    opened once, thoughts in a row, sealed once under the right root
     11 proofs      for thoughts whose session is not here as a whole
-    12 calls       enter, the changes that the tool makes, exit
+    12 calls       enter, the changes that the tool makes, exit; its arguments fit these
     13 tasks       replayed by the rules of §6
     14 outside     the root and the head that the user has from elsewhere
     15 verdict     and what was not checked
 
-Up to 9, the first step that finds anything is the last to run; then 10 to 14 all run. verify.mjs
-has the same parts in the same order.
+Each record goes through all of them before the next is read. Of steps 1 to 9, only what the first
+that finds anything has found is told, and then nothing of 10 to 14. A bundle with a scope is read
+twice more before that, to know which records belong into it. verify.mjs has the same parts in the
+same order.
 """
 
 import argparse
 import base64
 import hashlib
+import io
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 
-MAX_FILE = 256 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
 MAX_DEPTH = 64
+MAX_ITEMS = 200_000  # of all arrays and objects of a value
 MAX_INTEGER = 2**53 - 1
-MAX_STEPS = 20_000_000  # of following dependencies
-MAX_LISTED = 100  # findings; also characters of a text that is shown
+MAX_LINKS = 5_000  # of dependencies, from one end at least
+MAX_LISTED = 100  # of each list; also characters of a text that is shown
 MAX_SHOWN = 20  # of each list, on a terminal
+REST = 10  # the first of the steps that are all told
 NOWHERE = MAX_INTEGER + 1  # beyond every record
-FORMAT = "colibri-bundle/1"
+FORMAT = "colibri-bundle/2"
 ZEROS = "0" * 64
 
 
@@ -61,6 +71,13 @@ class Verdict(SimpleNamespace):
 
     def as_json(self) -> dict[str, Any]:
         return {"format": "colibri-verdict/1", **vars(self)}
+
+
+class Unfit(Exception):
+    """Steps 1 and 2: why this is no bundle, as a finding."""
+
+    def __init__(self, code: str, fact: object = "") -> None:
+        super().__init__(code, fact)
 
 
 @dataclass(slots=True)
@@ -80,83 +97,215 @@ class Record:
     prev: str
     leaf: str
     body: Any = None  # the members of its payload, or None
-    disclosed: bool = False  # whether its payload belongs into the bundle
+
+
+@dataclass(slots=True)
+class Listed:
+    """A list that is cut, and how many there were."""
+
+    items: list[Any] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, item: Any) -> None:
+        self.count += 1
+        if len(self.items) < MAX_LISTED:
+            self.items.append(item)
+
+
+class Seen:
+    """Names that were seen, in 80 bits each of a hash under a key that nobody knows."""
+
+    def __init__(self) -> None:
+        self.key = os.urandom(16)
+        self.shelves: dict[int, bytearray] = {}
+
+    def __contains__(self, name: str) -> bool:
+        shelf, mark = self.place(name)
+        at = shelf.find(mark)
+        while at > 0 and at % len(mark):  # between two marks
+            at = shelf.find(mark, at + 1)
+        return at >= 0
+
+    def add(self, name: str) -> None:
+        shelf, mark = self.place(name)
+        shelf += mark
+
+    def place(self, name: str) -> tuple[bytearray, bytes]:
+        mark = hashlib.blake2b(name.encode(), digest_size=10, key=self.key).digest()
+        return self.shelves.setdefault(mark[0] << 8 | mark[1], bytearray()), mark[2:]
+
+
+class Gaps:
+    """The stretches of missing records, ascending; a place is a record's number in the bundle."""
+
+    def __init__(self) -> None:
+        self.first, self.last, self.places = array("Q"), array("Q"), array("Q")
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def add(self, first: int, last: int) -> None:
+        missing = self.missing(len(self))
+        self.first.append(first)
+        self.last.append(last)
+        self.places.append(first - 1 - missing)  # that come before it
+
+    def missing(self, number: int) -> int:
+        """How many records are missing in the first gaps."""
+        return self.last[number - 1] - self.places[number - 1] if number else 0
+
+    def between(self, first: int, last: int) -> bool:
+        """Whether a record between these two, neither included, is missing from the bundle."""
+        at = bisect_right(self.first, last - 1)
+        return at > 0 and self.last[at - 1] > first
+
+    def place(self, seq: int) -> int:
+        """Where a record is in the bundle, counted from 0; -1 if it falls into a gap."""
+        at = bisect_right(self.first, seq)
+        return -1 if at and seq <= self.last[at - 1] else seq - 1 - self.missing(at)
+
+    def seq(self, place: int) -> int:
+        return place + 1 + self.missing(bisect_right(self.places, place))
+
+
+# What is known of each record when it has gone by
+THERE, ERASABLE, ERASED, WANTED = 1, 2, 4, 8  # its payload; its kind; by an erasure; by §8
 
 
 @dataclass
 class Case:
     """A bundle under examination."""
 
-    root: str | None = None  # what the user knows from elsewhere
+    root: str | None = None  # what the user knows from elsewhere, SIZE:HEX or HEX
     head: tuple[int, str] | None = None
-    bundle: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
     kind: str = "log"  # or session, task, thoughts
     session: str | None = None  # the scope, of which one is None at least
     task: str | None = None
-    records: list[Record] = field(default_factory=list)
-    by_seq: dict[int, Record] = field(default_factory=dict)
-    gaps: list[tuple[int, int]] = field(default_factory=list)  # first and last missing, ascending
+    # What the readings before the last have found out; of a log they are not needed.
+    gaps: Gaps = field(default_factory=Gaps)
     start: int = NOWHERE  # of the stretch, within which no record is missing
-    end: int = 0
-    erased: set[int] = field(default_factory=set)
-    open_sessions: int = 0
-    open_calls: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)  # the first MAX_LISTED
-    finding_count: int = 0
-    bad_lines: set[str] = field(default_factory=set)
+    end: int = NOWHERE
+    reach: int = NOWHERE  # where the last header without its payload has a place
+    is_whole: bool = True  # whether that with which the scope begins or ends is there
+    sessions: set[str | None] = field(default_factory=set)  # whose opening and seal belong in
+    tasks: set[str] = field(default_factory=set)  # whose changes belong in
+    calls: Seen = field(default_factory=Seen)  # that wrote what belongs in
+    openings: Seen = field(default_factory=Seen)  # the sessions whose opening is here
+    # The chain
+    records: int = 0
+    first_seq: int = 0
+    order: int = 0  # the seq of the last header
+    last: Record | None = None
+    unlinked: tuple[int, Record] | None = None  # the last two records, if they do not fit
+    breaks: Listed = field(default_factory=Listed)  # of such, the later confirmed by the next
+    marks: bytearray = field(default_factory=bytearray)
+    hidden: int = 0
+    # What is open, and what was found
+    trail: "Trail" = field(init=False)
+    ledger: "Calls" = field(init=False)
+    replay: "Replay" = field(init=False)
+    proofs: "Proofs" = field(init=False)
+    seals: Listed = field(default_factory=Listed)
+    fitting: bool = False  # whether a seal has the root that was given
+    known: bool = False  # whether the head that was given has gone by
+    found: dict[int, Listed] = field(default_factory=dict)  # by step; those from REST on as one
+    bad_lines: dict[int, set[str]] = field(default_factory=dict)
+    excused: Listed = field(default_factory=Listed)  # moves whose evidence may lie in a gap
     notes: list[dict[str, str]] = field(default_factory=list)
 
-    def find(self, code: str, seq: int | None, fact: object = "") -> None:
+    def find(self, step: int, code: str, seq: int | None, fact: object = "") -> None:
         """Say that a rule is broken, and at which record."""
         line, detail = CODES[code]
-        self.bad_lines.add(line)
-        self.finding_count += 1
-        if len(self.findings) < MAX_LISTED:
-            detail += f": {show(fact)}" if fact != "" else ""
-            self.findings.append({"code": code, "seq": seq, "detail": detail})
+        step = min(step, REST)
+        self.bad_lines.setdefault(step, set()).add(line)
+        detail += f": {show(fact)}" if fact != "" else ""
+        found = {"code": code, "seq": seq, "detail": detail}
+        self.found.setdefault(step, Listed()).add(found)
 
     def note(self, code: str, fact: object = "") -> None:
         """Say that something was not checked."""
         detail = NOTES[code] + (f": {show(fact)}" if fact != "" else "")
         self.notes.append({"code": code, "detail": detail})
 
-    def has_gap(self, first: int, last: int) -> bool:
-        """Whether a record between these two, neither included, is missing from the bundle."""
-        at = bisect_right(self.gaps, (last - 1, MAX_INTEGER)) - 1
-        return at >= 0 and self.gaps[at][1] > first
-
-    def first(self, kind: str, member: str, value: str | None, after: int = 0) -> Record | None:
-        """The first record of a kind, after a seq, whose header has this member."""
-        found = (r for r in self.records if r.kind == kind and r.seq > after)
-        return next((r for r in found if getattr(r, member) == value), None)
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether what builds on these records is not judged."""
+        return any(step < REST for step in self.found)
 
 
-def verify(data: bytes, *, root: str | None = None, head: tuple[int, str] | None = None) -> Verdict:
+def verify(
+    file: BinaryIO | bytes, *, root: str | None = None, head: tuple[int, str] | None = None
+) -> Verdict:
     """Judge a bundle; root and head are what the caller knows from elsewhere."""
     case = Case(root, head)
-    read_bundle(case, data)  # 1, 2
-    for step in (
-        read_headers,  # 3
-        check_order,  # 4
-        check_links,  # 5
-        check_gaps,  # 6
-        read_payloads,  # 7
-        check_erasures,  # 8
-        check_contents,  # 9
-    ):
-        if not case.findings:
-            step(case)
-    if case.findings:
-        return conclude(case, skipped=True)  # 15
-    if case.kind != "thoughts":
-        check_sessions(case)  # 10
+    try:
+        examine(case, io.BytesIO(file) if isinstance(file, bytes) else file)
+    except Unfit as problem:
+        case.find(2, problem.args[0], None, problem.args[1])
+        case.last = None
+    return conclude(case)  # 15
+
+
+def examine(case: Case, file: BinaryIO) -> None:
+    read_first(case, file)
+    if case.kind == "log":
+        case.start = 0
+    else:
+        find_scope(case, file)
+    case.trail, case.ledger, case.replay, case.proofs = Trail(), Calls(), Replay(), Proofs()
+    head = {"seq": 0, "leaf": ""}
+    for kind, line in read(file):  # 1, 2
+        if kind == "record":
+            take(case, *line)  # 3 to 10, 12, 13
+        elif kind == "proof":
+            case.proofs.take(case, line)  # 11
+        else:
+            head = line["head"]
+    if case.last is None and not case.found:
+        raise Unfit("empty-bundle")
+    if case.last is not None:
+        finish(case, case.last, head, file)
+
+
+def finish(case: Case, last: Record, head: dict[str, Any], file: BinaryIO) -> None:
+    """What can only be told at the end."""
+    check_head(case, last, head, file)  # 5
+    if not case.is_whole:
+        case.find(6, "missing-record", None, "the one that the scope begins or ends with")
+    check_missing(case)  # 9
+    if not case.is_spoilt:
+        case.proofs.end(case)  # 11
+        case.ledger.end(case)  # 12
+        check_outside(case, last)  # 14
+
+
+def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
+    """One record, through all the steps."""
+    record = read_header(case, header)  # 3
+    if record is None or not is_next(case, record):  # 4
+        return
+    check_link(case, record)  # 5
+    check_gap(case, record)  # 6
+    read_payload(case, record, nonce, body)  # 7
+    check_erasure(case, record)  # 8
+    disclosed = check_contents(case, record)  # 9
+    case.records += 1
+    case.first_seq = case.first_seq or record.seq
+    case.last = record
+    if case.is_spoilt:
+        return
+    if case.head and case.head[0] == record.seq:
+        check_seen(case, record)  # 14
+    if record.kind == "session.seal" and disclosed:
+        keep_seal(case, record)
     if case.kind in ("task", "thoughts"):
-        check_proofs(case)  # 11
+        case.proofs.keep(record)
     if case.kind != "thoughts":
-        check_calls(case)  # 12
-        check_tasks(case)  # 13
-    check_outside(case)  # 14
-    return conclude(case, skipped=False)  # 15
+        case.trail.take(case, record)  # 10
+        case.replay.take(case, record, disclosed)  # 13
+        if disclosed and record.kind != "erasure":
+            case.ledger.take(case, record)  # 12
 
 
 # §2, §3, §8: the members of every object. "a=b" is: the member a is a b; "?" is: or null; "*" is:
@@ -174,16 +323,17 @@ MOVES = {
     "CANCELLED": (),
 }
 SHAPES = {
-    "bundle": "format=format log=log scope=scope? headers=text* payloads=object seals=seqs"
-    " head=head proofs=proof*",
+    "first": "format=format log=log scope=scope?",
     "of-session": "session=id",
     "of-task": "task=id",
-    "head": "seq=seq leaf=hash",
+    "of-thoughts": "thoughts=id",
     "proof": "seq=seq index=int size=int path=hash*64",
-    "secret": "nonce=text body=text",
+    "last": "head=head",
+    "head": "seq=seq leaf=hash",
     "header": "v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?"
     " agent=text? payload=hash prev=hash",
-    "call.enter": "server=uuid tool=text arguments=object? size=int? sha256=hash?",
+    "call.enter": "server=uuid tool=text arguments=arguments? size=int? sha256=hash?",
+    "digest": "sha256=hash size=int",
     "call.exit": "enter=seq tool=text outcome=outcome code=text? result_sha256=hash?"
     " duration_ms=int",
     "session.open": "session_id=text intent=text task_id=text?",
@@ -197,6 +347,8 @@ SHAPES = {
 }
 CALLS, TRAIL = ("call.enter", "call.exit"), ("session.open", "thought", "session.seal")
 CHANGES = ("task", "task.text")
+SCOPES = ("session", "task", "thoughts")
+TEXTS = ("title", "description", "content", "intent")  # of which arguments have a digest only
 KINDS = (*CALLS, *TRAIL, *CHANGES, "erasure")
 NAMES = dict.fromkeys(TRAIL, "session") | dict.fromkeys(CHANGES, "task")  # never null in a header
 SEQ = re.compile("[1-9][0-9]{0,15}")
@@ -284,7 +436,10 @@ TESTS: dict[str, Test] = {
     "seqs": lambda value: test("seq*")(value) and all(a < b for a, b in pairwise(value)),
     "some-seqs": lambda value: test("seqs")(value) and len(value) >= 1,
     "tasks": lambda value: test("text*100")(value) and len({*value}) == len(value),
-    "scope": lambda value: test("of-session")(value) or test("of-task")(value),
+    "scope": lambda value: any(test(f"of-{kind}")(value) for kind in SCOPES),
+    "arguments": lambda value: (
+        type(value) is dict and all(map(test("digest?"), map(value.get, TEXTS)))
+    ),
     "fields-changed": lambda value: are_changes(value, "fields"),
     "texts-changed": lambda value: are_changes(value, "texts"),
 }
@@ -293,25 +448,29 @@ TESTS: dict[str, Test] = {
 # §1: strict JSON, and its canonical form
 
 
-def parse(data: bytes) -> Any:
-    """The one JSON value that the bytes are; ValueError for all that §1 does not allow."""
-    try:
-        return DECODER.decode(data.decode())
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
 def parse_canonical(data: bytes, shape: str) -> tuple[Any, str]:
     """The value of canonical bytes, or None; and what is wrong with it, or nothing."""
     try:
-        value = parse(data)
+        check_items(data)
+        value = DECODER.decode(data.decode())
         if not data.isascii() or data.count(b"{") + data.count(b"[") > MAX_DEPTH:
             check_keys_and_depth(value)  # elsewhere these cannot be wrong
     except ValueError as problem:
         return None, str(problem)
+    except RecursionError:
+        return None, "nested too deeply"
     if ENCODER.encode(value).encode(errors="replace") != data:  # "replace" spoils lone surrogates
         return None, "not in canonical form"
     return value, why_not(value, shape)
+
+
+def check_items(data: bytes) -> None:
+    """Before anything is made of them: a few bytes each become many in memory."""
+    if len(data) > MAX_ITEMS and sum(map(data.count, (b",", b"{", b"["))) > MAX_ITEMS:
+        plain = re.sub(rb'"(?:[^"\\]|\\.)*+"', b"", data)
+        empty = plain.count(b"{}") + plain.count(b"[]")
+        if sum(map(plain.count, (b",", b"{", b"["))) - empty > MAX_ITEMS:
+            raise ValueError("too many items")
 
 
 def check_keys_and_depth(value: Any, depth: int = 1) -> None:
@@ -346,18 +505,28 @@ DECODER = json.JSONDecoder(
 
 
 # §2, §4: hashes and trees
-
-
 def sha256(*parts: bytes) -> bytes:
     return hashlib.sha256(b"".join(parts)).digest()
 
 
-def tree_root(leaves: list[bytes]) -> bytes:
-    """RFC 6962's tree hash, by its definition; of at least one leaf."""
-    if len(leaves) == 1:
-        return leaves[0]
-    k = 1 << (len(leaves) - 1).bit_length() - 1  # the largest power of two below
-    return sha256(b"\1", tree_root(leaves[:k]), tree_root(leaves[k:]))
+class Tree:
+    """RFC 6962's tree hash, leaf by leaf: the roots of the whole trees that the leaves make."""
+
+    def __init__(self) -> None:
+        self.size, self.peaks = 0, list[bytes]()
+
+    def add(self, node: bytes) -> None:
+        size, self.size = self.size, self.size + 1
+        while size & 1:
+            node, size = sha256(b"\1", self.peaks.pop(), node), size >> 1
+        self.peaks.append(node)
+
+    def root(self) -> bytes:
+        """Of at least one leaf."""
+        *peaks, root = self.peaks
+        for peak in reversed(peaks):
+            root = sha256(b"\1", peak, root)
+        return root
 
 
 def root_of_proof(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
@@ -380,316 +549,462 @@ def root_of_proof(leaf: bytes, index: int, size: int, path: list[bytes]) -> byte
 
 # 1 read, 2 shape
 
+BASE64 = rb"([A-Za-z0-9+/]++=?+=?+)"
+RECORD = re.compile(
+    rb'\{(?:"body":"%b",)?"header":"%b"(?:,"nonce":"([A-Za-z0-9+/]{43}=)")?\}' % (BASE64, BASE64)
+)
+SPACE = rb"[ \t\r\n]{0,16}"
+VERSION = re.compile(
+    SPACE.join((b"", b"{", b'"format"', b":", rb'"(colibri-bundle/[^"\\]{0,100})"'))
+)
 
-def read_bundle(case: Case, data: bytes) -> None:
+
+def read(file: BinaryIO) -> Iterator[tuple[str, Any]]:
+    """The lines after the first: records, proofs and the last, which is an end."""
+    file.seek(0)
+    next_line(file)
+    proven = False
+    while line := next_line(file):
+        if line.startswith(b'{"head":'):
+            end = read_line(line, "last")
+            if file.read(1):
+                raise Unfit("malformed-bundle", "something follows the last line")
+            yield "end", end
+            return
+        if line.startswith(b'{"index":'):
+            proven = True
+            yield "proof", read_line(line, "proof")
+        elif proven:
+            raise Unfit("malformed-bundle", "a record follows a proof")
+        else:
+            yield "record", read_record(line)
+    raise Unfit("malformed-bundle", "the last line is missing")
+
+
+def next_line(file: BinaryIO) -> bytes:
+    """Without its newline; nothing at the end of the file."""
+    line = file.readline(MAX_LINE + 1)
+    if len(line) > MAX_LINE and not line.endswith(b"\n"):
+        raise Unfit("too-large")
+    if line and not line.endswith(b"\n"):
+        raise Unfit("malformed-bundle", "a line without its end")
+    if line == b"\n":
+        raise Unfit("malformed-bundle", "an empty line")
+    return line[:-1]
+
+
+def read_line(line: bytes, shape: str) -> Any:
+    """Any line but a record."""
+    value, wrong = parse_canonical(line, shape)
+    if wrong:
+        raise Unfit("malformed-bundle", wrong)
+    return value
+
+
+def read_record(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Header, nonce and body; these two are empty where the header stands alone."""
+    match = RECORD.fullmatch(line)
+    if match is None or (match[1] is None) != (match[3] is None):
+        raise Unfit("malformed-bundle", "a line that is no record, no proof and no end")
+    return decode(match[2]), decode(match[3] or b""), decode(match[1] or b"")
+
+
+def decode(text: bytes) -> bytes:
+    """The bytes of strict base64."""
     try:
-        if len(data) > MAX_FILE:
-            return case.find("too-large", None)
-        bundle = parse(data)
-        name = bundle.get("format") if type(bundle) is dict else None
-        if type(name) is str and name.startswith("colibri-bundle/") and name != FORMAT:
-            return case.find("unknown-version", None, name)
-        if wrong := why_not(bundle, "bundle"):
-            raise ValueError(wrong)
-        if bundle["scope"] is None and bundle["proofs"]:
-            raise ValueError("proofs without a scope")
-        bundle["headers"] = [decode(header) for header in bundle["headers"]]
-        bundle["payloads"] = dict(map(read_secret, bundle["payloads"].items()))
-    except ValueError as problem:
-        return case.find("malformed-bundle", None, problem)
-    if not bundle["headers"]:
-        case.find("empty-bundle", None)
-    scope = bundle["scope"] or {}
-    case.bundle, case.session, case.task = bundle, scope.get("session"), scope.get("task")
-    case.kind = next(iter(scope), "log")
-    if case.kind == "session" and bundle["proofs"]:
-        case.kind = "thoughts"
-
-
-def read_secret(item: tuple[str, Any]) -> tuple[int, tuple[bytes, bytes]]:
-    """The seq, nonce and body of a payload."""
-    seq, secret = item
-    if not SEQ.fullmatch(seq) or int(seq) > MAX_INTEGER:
-        raise ValueError("a payload of no seq")
-    if wrong := why_not(secret, "secret"):
-        raise ValueError(f"payload {seq}: {wrong}")
-    nonce, body = decode(secret["nonce"]), decode(secret["body"])
-    if len(nonce) != hashlib.sha256().digest_size:
-        raise ValueError(f"payload {seq}: a nonce has 32 bytes")
-    return int(seq), (nonce, body)
-
-
-def decode(text: str) -> bytes:
-    """The bytes of strict base64, at least one."""
-    data = base64.b64decode(text, validate=True)
-    if not data or base64.b64encode(data).decode() != text:
-        raise ValueError("a text that is not base64")
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        data = b""
+    if base64.b64encode(data) != text:
+        raise Unfit("malformed-bundle", "a text that is not base64")
     return data
 
 
-# 3 headers, 4 order, 5 links
+def read_first(case: Case, file: BinaryIO) -> None:
+    version = VERSION.match(file.read(256))
+    if version and version[1] != FORMAT.encode():
+        raise Unfit("unknown-version", version[1].decode(errors="replace"))
+    file.seek(0)
+    first = read_line(next_line(file), "first")
+    scope = first["scope"] or {"log": None}
+    ((case.kind, name),) = scope.items()
+    case.log, case.task = first["log"], scope.get("task")
+    case.session = None if case.kind == "task" else name
 
 
-def read_headers(case: Case) -> None:
-    for data in case.bundle["headers"]:
-        header, wrong = parse_canonical(data, "header")
-        if not wrong and header[NAMES.get(header["kind"], "kind")] is None:
-            wrong = f"a {header['kind']} record without a {NAMES[header['kind']]}"
-        if wrong:
-            seq = header.get("seq") if type(header) is dict else None
-            case.find("bad-header", seq if TESTS["seq"](seq) else None, wrong)
-        elif header["log"] != case.bundle["log"]:
-            case.find("foreign-record", header["seq"], header["log"])
-        else:
-            case.records.append(Record(**header, leaf=sha256(b"\0", data).hex()))
+# 3 headers, 4 order, 5 links, 6 gaps
 
 
-def check_order(case: Case) -> None:
-    last = 0
-    for record in case.records:
-        if record.seq <= last:
-            case.find("wrong-order", record.seq)
-        last = record.seq
-        case.by_seq[record.seq] = record
+def parse_header(data: bytes) -> tuple[Any, str]:
+    header, wrong = parse_canonical(data, "header")
+    if not wrong and header[NAMES.get(header["kind"], "kind")] is None:
+        wrong = f"a {header['kind']} record without a {NAMES[header['kind']]}"
+    return header, wrong
 
 
-def check_links(case: Case) -> None:
-    records, head, last = case.records, case.bundle["head"], case.records[-1]
-    genesis = sha256(b"colibri/ledger/v1\n", case.bundle["log"].encode()).hex()
-    known = {genesis, *(record.leaf for record in records)}
-    doubt = False  # whether the later of two neighbours is itself in doubt
-    if head["seq"] > last.seq:
-        case.find("truncated", last.seq + 1, f"the bundle's head is {head['seq']}")
-    elif (head["seq"], head["leaf"]) != (last.seq, last.leaf):
-        case.find("wrong-head", last.seq)
-        doubt = True
-    for later, earlier in pairwise(reversed(records)):
-        linked = later.seq != earlier.seq + 1 or later.prev == earlier.leaf
-        if not linked and not doubt:
-            if later.prev in known:
-                case.find("broken-link", later.seq)
-            else:
-                case.find("altered-header", earlier.seq)
-        doubt = not linked
-    if records[0].seq == 1 and records[0].prev != genesis and not doubt:
-        case.find("broken-link", 1, "not the genesis")
-
-
-# 6 gaps
-
-
-def check_gaps(case: Case) -> None:
-    opening = case.first("session.open", "session", case.session)
-    seal = case.first("session.seal", "session", case.session)
-    sealing = seal and case.first("call.exit", "call", seal.call, after=seal.seq)
-    case.end, must_be_there = case.records[-1].seq, True
-    if case.kind == "log":
-        case.start = 0
-    elif case.kind == "session":
-        must_be_there = opening is not None
-        case.start = opening.seq if opening else case.end
-        case.end = sealing.seq if sealing else case.end
-    elif case.kind == "thoughts":
-        must_be_there = seal is not None
-        case.end = seal.seq if seal else case.end
+def read_header(case: Case, data: bytes) -> Record | None:
+    header, wrong = parse_header(data)
+    if wrong:
+        seq = header.get("seq") if type(header) is dict else None
+        case.find(3, "bad-header", seq if TESTS["seq"](seq) else None, wrong)
+    elif header["log"] != case.log:
+        case.find(3, "foreign-record", header["seq"], header["log"])
     else:
-        must_be_there = case.first("task", "task", case.task) is not None
-    if not must_be_there:
-        return case.find("missing-record", None, "the one that the scope begins or ends with")
-    before = 0
-    for record in case.records:
-        if record.seq > before + 1:
-            case.gaps.append((before + 1, record.seq - 1))
-            if case.start <= before and record.seq <= case.end:
-                case.find("missing-record", before + 1, f"{before + 1} to {record.seq - 1}")
-        before = record.seq
+        return Record(**header, leaf=sha256(b"\0", data).hex())
+    return None
+
+
+def is_next(case: Case, record: Record) -> bool:
+    last, case.order = case.order, record.seq
+    if record.seq <= last:
+        case.find(4, "wrong-order", record.seq)
+    return record.seq > last
+
+
+def genesis(log: str) -> str:
+    return sha256(b"colibri/ledger/v1\n", log.encode()).hex()
+
+
+def check_link(case: Case, record: Record) -> None:
+    """A record that does not fit the one before it tells something only if it is not in doubt
+    itself: if the next one, or the head, names its leaf."""
+    seq, leaf = (case.last.seq, case.last.leaf) if case.last else (0, genesis(case.log))
+    linked = record.seq != seq + 1 or record.prev == leaf
+    if linked:
+        keep_break(case)
+    case.unlinked = None if linked else (seq, record)
+
+
+def keep_break(case: Case) -> None:
+    if case.unlinked is not None:
+        case.breaks.add(case.unlinked)
+    case.unlinked = None
+
+
+def check_head(case: Case, last: Record, head: dict[str, Any], file: BinaryIO) -> None:
+    if head["seq"] > last.seq:
+        case.find(5, "truncated", last.seq + 1, f"the bundle's head is {head['seq']}")
+    elif (head["seq"], head["leaf"]) != (last.seq, last.leaf):
+        case.find(5, "wrong-head", last.seq)
+        case.unlinked = None
+    keep_break(case)
+    if case.breaks.count and not {1, 2, 3, 4} & case.found.keys():
+        tell_breaks(case, file)
+
+
+def tell_breaks(case: Case, file: BinaryIO) -> None:
+    """Whether a record follows another one of the bundle, or one that is not here."""
+    wanted = {record.prev for _, record in case.breaks.items}
+    leaves = (sha256(b"\0", line[0]).hex() for kind, line in read(file) if kind == "record")
+    known = {genesis(case.log), *(leaf for leaf in leaves if leaf in wanted)}
+    for seq, record in case.breaks.items:
+        if seq == 0:
+            case.find(5, "broken-link", 1, "not the genesis")
+        elif record.prev in known:
+            case.find(5, "broken-link", record.seq)
+        else:
+            case.find(5, "altered-header", seq)
+    case.found[5].count += case.breaks.count - len(case.breaks.items)
+
+
+def check_gap(case: Case, record: Record) -> None:
+    before = case.last.seq if case.last else 0
+    if record.seq > before + 1 and case.start <= before and record.seq <= case.end:
+        case.find(6, "missing-record", before + 1, f"{before + 1} to {record.seq - 1}")
 
 
 # 7 payloads, 8 erasures
 
 
-def read_payloads(case: Case) -> None:
-    for seq, (nonce, body) in sorted(case.bundle["payloads"].items()):
-        record = case.by_seq.get(seq)
-        if record is None:
-            case.find("stray-payload", seq)
-        elif sha256(b"colibri/payload/v1\n", nonce, body).hex() != record.payload:
-            case.find("altered-payload", seq)
-        else:
-            record.body, wrong = parse_canonical(body, record.kind)
-            if not wrong and record.kind in AGREE and not AGREE[record.kind](record, record.body):
-                wrong = "its members contradict each other or the header"
-            if wrong:
-                case.find("bad-payload", seq, wrong)
+def read_payload(case: Case, record: Record, nonce: bytes, body: bytes) -> None:
+    if not nonce:
+        return
+    if sha256(b"colibri/payload/v1\n", nonce, body).hex() != record.payload:
+        return case.find(7, "altered-payload", record.seq)
+    value, wrong = parse_canonical(body, record.kind)
+    if not wrong and record.kind in AGREE and not AGREE[record.kind](record, value):
+        wrong = "its members contradict each other or the header"
+    if wrong:
+        case.find(7, "bad-payload", record.seq, wrong)
+    else:
+        record.body = value
 
 
-def check_erasures(case: Case) -> None:
-    erasable = ("call.enter", "session.open", "thought", "task.text")
-    for erasure in case.records:
-        for seq in erasure.body["seqs"] if erasure.kind == "erasure" and erasure.body else ():
-            record = case.by_seq.get(seq)
-            if seq >= erasure.seq or (record and record.kind not in erasable):
-                case.find("bad-erasure", erasure.seq, seq)
-            elif record and record.body is not None:
-                case.find("erased-payload", seq)
-            elif record:
-                case.erased.add(seq)
+def check_erasure(case: Case, record: Record) -> None:
+    erasable = record.kind in ("call.enter", "session.open", "thought", "task.text")
+    case.marks.append((THERE if record.body else 0) | (ERASABLE if erasable else 0))
+    for seq in record.body["seqs"] if record.kind == "erasure" and record.body else ():
+        place = case.gaps.place(seq)
+        here = 0 <= place < len(case.marks)
+        if seq >= record.seq or (here and not case.marks[place] & ERASABLE):
+            case.find(8, "bad-erasure", record.seq, seq)
+        elif here and case.marks[place] & THERE:
+            case.find(8, "erased-payload", seq)
+        elif here:
+            case.marks[place] |= ERASED
+
+
+def marked(case: Case, wanted: Callable[[int], bool]) -> Iterator[int]:
+    """The records of which this is known."""
+    hits = case.marks.translate(bytes(map(wanted, range(256))))
+    place = hits.find(True)
+    while place >= 0:
+        yield case.gaps.seq(place)
+        place = hits.find(True, place + 1)
 
 
 # 9 contents
 
 
-def check_contents(case: Case) -> None:
-    shown = {record.seq for record in to_disclose(case)}
-    last = max(shown, default=0)
-    # A header may stand alone within the stretch, and in a tail of it without a gap.
-    reach = case.end if case.has_gap(case.start, last) else max(case.end, last)
-    for record in case.records:
-        record.disclosed = record.seq in shown
-        if record.disclosed and record.body is None and record.seq not in case.erased:
-            case.find("missing-payload", record.seq)
-        elif not record.disclosed and not case.start <= record.seq <= reach:
-            case.find("stray-record", record.seq)
-        elif not record.disclosed and record.body is not None:
-            case.find("stray-payload", record.seq)
-    if differing := {seal.seq for seal in seals_of(case)} ^ {*case.bundle["seals"]}:
-        case.find("wrong-seals", min(differing))
+def check_contents(case: Case, record: Record) -> bool:
+    """Whether its payload belongs into the bundle."""
+    disclosed = case.kind == "log" or belongs(case, record)
+    case.hidden += not disclosed
+    if disclosed and record.body is None and case.marks[-1] & ERASABLE:
+        case.marks[-1] |= WANTED  # until an erasure names it
+    elif disclosed and record.body is None:
+        case.find(9, "missing-payload", record.seq)
+    elif not disclosed and not case.start <= record.seq <= case.reach:
+        case.find(9, "stray-record", record.seq)
+    elif not disclosed and record.body is not None:
+        case.find(9, "stray-payload", record.seq)
+    return disclosed
 
 
-def to_disclose(case: Case) -> list[Record]:
-    """The records whose payloads belong into the bundle, by §8."""
-    records = case.records
-    if case.kind == "log":
-        return records
-    if case.kind == "task":
-        own = [r for r in records if r.kind == "thought" and r.task == case.task]
-        sessions, tasks = {r.session for r in own}, {case.task}
-        own += [r for r in records if r.kind in TRAIL[::2] and r.session in sessions]
-    else:
-        inside = [r for r in records if r.kind in TRAIL or case.start <= r.seq <= case.end]
-        own = [r for r in inside if r.session == case.session]
-        tasks = {r.task for r in own if r.kind in ("session.open", "thought")}
+def check_missing(case: Case) -> None:
+    for seq in marked(case, lambda mark: mark & (WANTED | ERASED) == WANTED):
+        case.find(9, "missing-payload", seq)
+
+
+def belongs(case: Case, record: Record) -> bool:
+    if record.kind == "erasure":
+        return names_ours(case, record)
     if case.kind == "thoughts":
-        own = [r for r in own if r.kind == "thought" or r.seq == case.end]
-    else:
-        own += changes_of(case, tasks)
-        own += calls_about(case, tasks)
-        calls = {r.call for r in own}
-        own += [r for r in records if r.kind in CALLS and r.call in calls]
-    erasures = [r for r in records if r.kind == "erasure" and r.body]
-    return own + [r for r in erasures if any(seq in case.by_seq for seq in r.body["seqs"])]
+        ours = record.session == case.session
+        return ours and (record.kind == "thought" or record.seq == case.end)
+    return is_own(case, record, there=record.body is not None) or (
+        record.kind in CALLS and record.call in case.calls
+    )
 
 
-def calls_about(case: Case, tasks: set[str | None]) -> list[Record]:
-    """What else may be disclosed: how calls about these tasks ended that changed nothing."""
-    return [
-        r
-        for r in case.records
-        if (r.kind, r.session, r.task in tasks, r.body is None) == ("call.exit", None, True, False)
-        and (case.kind == "task" or case.start <= r.seq <= case.end)
-    ]
+def is_own(case: Case, record: Record, *, there: bool) -> bool:
+    """Whether it belongs in for itself, and not for the call that wrote it."""
+    inside = case.start <= record.seq <= case.end or case.kind == "task"
+    if record.kind in CHANGES:
+        return record.task in case.tasks and record.seq <= case.end
+    if record.kind == "call.exit" and record.session is None and there and inside:
+        return record.task in case.tasks  # it may be disclosed: how a call ended that did nothing
+    if case.kind == "session":
+        return record.session == case.session and (record.kind in TRAIL or inside)
+    if record.kind == "thought":
+        return record.task == case.task
+    return record.kind in TRAIL and record.session in case.sessions
 
 
-def changes_of(case: Case, tasks: set[str | None]) -> list[Record]:
-    """The changes of these tasks, and of all that they have ever depended on."""
-    changes: dict[str | None, list[Record]] = {}
-    for record in case.records:
-        if record.kind in CHANGES and record.seq <= case.end:
-            changes.setdefault(record.task, []).append(record)
-    chosen, queue = [], list(tasks)
+def find_scope(case: Case, file: BinaryIO) -> None:
+    """Read the bundle for what belongs into it: its stretch and its tasks, then their calls."""
+    case.is_whole, survey = False, Survey(case)
+    for record, body in headers(file):
+        survey.take(record, body)
+    case.end = min(case.end, survey.last)
+    if case.kind != "session":
+        case.start, case.tasks = NOWHERE, {str(case.task)}
+    queue = list(case.tasks)
     for task in queue:
-        for record in changes.get(task, ()):
-            chosen.append(record)
-            for ids in record.body["set"].get("depends_on", ()) if record.body else ():
-                queue.extend({*(ids or ())} - tasks)
-                tasks.update(ids or ())
-    return chosen
+        queue.extend(survey.needs.get(task, set()) - case.tasks)
+        case.tasks.update(queue)
+    if case.kind != "thoughts":
+        find_calls(case, file)
 
 
-def seals_of(case: Case) -> list[Record]:
-    return [r for r in case.records if r.kind == "session.seal" and r.disclosed]
+class Survey:
+    """The first reading of a bundle with a scope."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.last = case, 0
+        self.sealing: str | None = None  # the call that sealed the session
+        self.needs: dict[str | None, set[str]] = {}
+
+    def take(self, record: Record, body: bytes) -> None:
+        if record.seq > self.last + 1:
+            self.case.gaps.add(self.last + 1, record.seq - 1)
+        self.last = record.seq
+        if record.kind == "session.open":
+            self.case.openings.add(str(record.session))
+        self.find_ends(record, ours=record.session == self.case.session)
+        self.find_tasks(record, body)
+
+    def find_ends(self, record: Record, *, ours: bool) -> None:
+        case = self.case
+        if record.kind == "session.open" and ours and case.start == NOWHERE:
+            case.start, case.is_whole = record.seq, case.kind == "session"
+        elif record.kind == "session.seal" and ours and self.sealing is None:
+            self.sealing = record.call
+            if case.kind == "thoughts":
+                case.end, case.is_whole = record.seq, True
+        elif record.kind == "call.exit" and record.call == self.sealing and case.end == NOWHERE:
+            case.end = record.seq
+
+    def find_tasks(self, record: Record, body: bytes) -> None:
+        case = self.case
+        if record.kind == "task" and case.end == NOWHERE:
+            case.is_whole |= record.task == case.task
+            change, wrong = parse_canonical(body, "task") if body else ({}, "no body")
+            for ids in change["set"].get("depends_on", ()) if not wrong else ():
+                self.needs.setdefault(record.task, set()).update(ids or ())
+        elif record.kind in ("session.open", "thought") and record.session == case.session:
+            case.tasks.update(filter(None, [record.task]))
+        elif record.kind == "thought" and record.task == case.task:
+            case.sessions.add(record.session)
 
 
-# 10 sessions and seals, 11 proofs
+def find_calls(case: Case, file: BinaryIO) -> None:
+    shown = 0
+    for record, body in headers(file):
+        if record.kind == "erasure" and body:
+            record.body, wrong = parse_canonical(body, "erasure")
+            shown = record.seq if not wrong and names_ours(case, record) else shown
+        elif record.call in case.calls:
+            own = record.kind in CALLS or is_own(case, record, there=bool(body))
+            shown = record.seq if own else shown
+        elif is_own(case, record, there=bool(body)):
+            case.calls.add(record.call)
+            shown = record.seq
+    is_linked = not case.gaps.between(case.start, shown)
+    case.reach = max(case.end, shown) if is_linked else case.end
 
 
-@dataclass
+def headers(file: BinaryIO) -> Iterator[tuple[Record, bytes]]:
+    """The records and the bytes of their bodies, without a judgement."""
+    last = 0
+    for kind, line in read(file):
+        header, wrong = parse_header(line[0]) if kind == "record" else ({}, kind)
+        if not wrong and header["seq"] > last:
+            last = header["seq"]
+            yield Record(**header, leaf=""), line[2]
+
+
+def names_ours(case: Case, erasure: Record) -> bool:
+    seqs = erasure.body["seqs"] if erasure.body else ()
+    return any(seq < erasure.seq and case.gaps.place(seq) >= 0 for seq in seqs)
+
+
+# 10 sessions and seals
+
+
+@dataclass(slots=True)
 class Session:
-    opened: int = 0  # its session.open
-    sealed: bool = False
-    thoughts: list[Record] = field(default_factory=list)
+    opened: int  # its session.open
+    placed: int  # the last record whose place in the session is known
     index: int = 0  # of the next thought; after a gap it may be greater
-    placed: int = 0  # the last record whose place in the session is known
+    first: int = 0  # its first thought, and its last
+    last: int = 0
+    leaf: str = ZEROS  # of its last
+    tree: Tree = field(default_factory=Tree)
 
 
-def check_sessions(case: Case) -> None:
-    sessions: dict[str | None, Session] = {}
-    openings = {record.session for record in case.records if record.kind == "session.open"}
-    for record in case.records:
+class Trail:
+    """The sessions that are open, and the names of those that are sealed."""
+
+    def __init__(self) -> None:
+        self.open: dict[str | None, Session] = {}
+        self.sealed = Seen()
+
+    def take(self, case: Case, record: Record) -> None:
         kind, seq, id = record.kind, record.seq, record.session
         if kind not in TRAIL or (case.kind == "session" and id != case.session):
-            continue
-        session = sessions.setdefault(id, Session())
-        if kind == "session.open" and session.opened:
-            case.find("second-open", seq, id)
+            return
+        session, sealed = self.open.get(id), str(id) in self.sealed
+        if kind == "session.open" and (session or sealed):
+            case.find(10, "second-open", seq, id)
         elif kind == "session.open":
-            session.opened = session.placed = seq
-        elif not session.opened:
-            lost = id not in openings and case.has_gap(0, seq)
-            case.find("missing-record" if lost else "outside-session", seq, id)
-        elif session.sealed:
-            case.find("thought-after-seal" if kind == "thought" else "second-seal", seq, id)
+            self.open[id] = Session(seq, seq)
+        elif sealed:
+            case.find(10, "thought-after-seal" if kind == "thought" else "second-seal", seq, id)
+        elif not session:
+            lost = case.gaps.between(0, seq) and str(id) not in case.openings
+            case.find(10, "missing-record" if lost else "outside-session", seq, id)
         elif kind == "thought":
             check_thought(case, record, session)
         else:
             check_seal(case, record, session)
-    case.open_sessions = sum(not session.sealed for session in sessions.values())
+            del self.open[id]
+            self.sealed.add(str(id))
 
 
 def check_thought(case: Case, thought: Record, session: Session) -> None:
-    gap = case.has_gap(session.placed, thought.seq)  # others may lie there
+    gap = case.gaps.between(session.placed, thought.seq)  # others may lie there
     if thought.body and gap and thought.body["index"] > session.index:
         session.index = thought.body["index"]
     elif thought.body:  # otherwise it is erased; its header still holds its place
         if thought.body["index"] != session.index:
-            case.find("wrong-index", thought.seq, thought.body["index"])
-        if thought.body["prev"] != (session.thoughts[-1].leaf if session.thoughts else ZEROS):
-            case.find("broken-thought-chain", thought.seq)
+            case.find(10, "wrong-index", thought.seq, thought.body["index"])
+        if thought.body["prev"] != session.leaf:
+            case.find(10, "broken-thought-chain", thought.seq)
     if thought.body or not gap:
         session.placed = thought.seq
     session.index += 1
-    session.thoughts.append(thought)
+    session.first = session.first or thought.seq
+    session.last, session.leaf = thought.seq, thought.leaf
+    session.tree.add(bytes.fromhex(thought.leaf))
 
 
 def check_seal(case: Case, seal: Record, session: Session) -> None:
-    stated, thoughts, session.sealed = seal.body, session.thoughts, True
-    gap = case.has_gap(session.opened, seal.seq)  # what lies there is for the proofs to show
+    stated = seal.body
+    gap = case.gaps.between(session.opened, seal.seq)  # what lies there is for the proofs to show
     if stated["count"] < session.index or (stated["count"] > session.index and not gap):
-        case.find("wrong-count", seal.seq, f"{stated['count']}, not {session.index}")
-    if thoughts:
-        early, late = thoughts[0].seq - stated["first_seq"], stated["last_seq"] - thoughts[-1].seq
+        case.find(10, "wrong-count", seal.seq, f"{stated['count']}, not {session.index}")
+    if session.first:
+        early, late = session.first - stated["first_seq"], stated["last_seq"] - session.last
         if early < 0 or late < 0 or ((early or late) and not gap):
-            case.find("wrong-range", seal.seq)
-        if not gap and stated["root"] != tree_root([bytes.fromhex(t.leaf) for t in thoughts]).hex():
-            case.find("wrong-root", seal.seq)
+            case.find(10, "wrong-range", seal.seq)
+        if not gap and stated["root"] != session.tree.root().hex():
+            case.find(10, "wrong-root", seal.seq)
 
 
-def check_proofs(case: Case) -> None:
-    seals = {seal.session: seal.body for seal in reversed(seals_of(case))}  # the first of each
-    thoughts = {r.seq: r for r in case.records if r.kind == "thought" and r.session in seals}
-    for proof in case.bundle["proofs"]:
-        thought = thoughts.pop(proof["seq"], None)
-        if thought is None:
-            case.find("bad-proof", proof["seq"], "of no thought here that a seal covers")
-            continue
-        root, size = seals[thought.session]["root"], seals[thought.session]["count"]
-        index = thought.body["index"] if thought.body else proof["index"]
+def keep_seal(case: Case, seal: Record) -> None:
+    count, root = seal.body["count"], seal.body["root"]
+    case.seals.add({"seq": seal.seq, "session": show(seal.session), "count": count, "root": root})
+    case.fitting |= case.root in (root, f"{count}:{root}")
+
+
+# 11 proofs
+
+
+class Proofs:
+    """The thoughts and the first seal of each session, until the proofs have come."""
+
+    def __init__(self) -> None:
+        self.thoughts: dict[int, tuple[str | None, bytes, int | None]] = {}
+        self.seals: dict[str | None, tuple[int, bytes]] = {}
+
+    def keep(self, record: Record) -> None:
+        if record.kind == "thought":
+            index = record.body["index"] if record.body else None
+            self.thoughts[record.seq] = record.session, bytes.fromhex(record.leaf), index
+        elif record.kind == "session.seal":
+            stated = record.body["count"], bytes.fromhex(record.body["root"])
+            self.seals.setdefault(record.session, stated)
+
+    def take(self, case: Case, proof: dict[str, Any]) -> None:
+        if case.kind not in ("task", "thoughts"):
+            raise Unfit("malformed-bundle", "a proof in a bundle that has none")
+        if case.is_spoilt:
+            return None
+        session, leaf, index = self.thoughts.pop(proof["seq"], (None, b"", None))
+        if session not in self.seals:
+            return case.find(11, "bad-proof", proof["seq"], "of no thought here that a seal covers")
+        size, root = self.seals[session]
+        index = proof["index"] if index is None else index
         path = [bytes.fromhex(step) for step in proof["path"]]
-        found = root_of_proof(bytes.fromhex(thought.leaf), index, size, path)
-        if (proof["index"], proof["size"], found) != (index, size, bytes.fromhex(root)):
-            case.find("bad-proof", thought.seq, f"the thought is {index} of {size}")
-    for seq in thoughts:
-        case.find("missing-proof", seq)
+        found = root_of_proof(leaf, index, size, path)
+        if (proof["index"], proof["size"], found) != (index, size, root):
+            case.find(11, "bad-proof", proof["seq"], f"the thought is {index} of {size}")
+
+    def end(self, case: Case) -> None:
+        for seq, (session, _, _) in self.thoughts.items():
+            if session in self.seals:
+                case.find(11, "missing-proof", seq)
 
 
 # 12 calls
@@ -703,59 +1018,124 @@ MADE_BY: dict[str, tuple[tuple[str, ...], ...]] = {
     "task_create": (("task", "task.text"),),
     "task_update": ((), ("task",), ("task.text",), ("task", "task.text")),
 }
+MOST_CHANGES = 2  # of any tool
+# The texts of its arguments that a tool records
+RECORDED = {
+    "audit_session_start": ("intent",),
+    "thought_record": ("content",),
+    "task_create": ("title", "description"),
+    "task_update": ("title", "description"),
+}
+UNKNOWN = object()  # a value that an erased or missing record may have set
 
 
-def check_calls(case: Case) -> None:
-    calls: dict[str, list[Record]] = {}
-    for record in case.records:
-        if record.disclosed and record.kind != "erasure":
-            calls.setdefault(record.call, []).append(record)
-    for records in calls.values():
-        check_call(case, records)
+@dataclass(slots=True)
+class Call:
+    """A call that has no exit yet."""
+
+    enter: Record
+    changes: list[Record] = field(default_factory=list)
+    texts: dict[str, object] = field(default_factory=dict)  # that it recorded, as their digests
 
 
-def check_call(case: Case, records: list[Record]) -> None:
-    """All records of one call, which must be its enter, its changes and its exit."""
-    enter = exit = None
-    changes = []
-    for record in records:
-        is_exit = record.kind == "call.exit"
-        misplaced = "bad-pair" if record.kind in CALLS else "stray-change"
-        if record.kind == "call.enter" and not enter:
-            enter = record
-        elif not enter:
-            at = record.body["enter"] if is_exit else record.seq
-            lost = case.has_gap(at - 1 if is_exit else 0, at + 1)
-            case.find("missing-record" if lost else misplaced, at if lost else record.seq)
-        elif exit or record.kind == "call.enter":
-            case.find(misplaced, record.seq)
-        elif is_exit:
-            exit = record
+class Calls:
+    """The calls that are open, and the names of all that were entered."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, Call] = {}
+        self.entered = Seen()
+
+    def take(self, case: Case, record: Record) -> None:
+        call = self.open.get(record.call)
+        if record.kind == "call.enter":
+            if call or record.call in self.entered:
+                return case.find(12, "bad-pair", record.seq)
+            self.open[record.call] = Call(record)
+            self.entered.add(record.call)
+        elif call is None:
+            self.misplaced(case, record)
         else:
-            changes.append(record)
-    if enter:
-        check_changes(case, enter, changes, exit)
+            enter = call.enter
+            same = record.agent == enter.agent and enter.session in (record.session, None)
+            if not same or enter.task not in (record.task, None):
+                case.find(12, "bad-pair", record.seq, "another session, task or agent")
+            if record.kind == "call.exit":
+                check_exit(case, call, record)
+                case.replay.settle(one.task for one in call.changes if one.kind in CHANGES)
+                del self.open[record.call]
+            elif len(call.changes) == MOST_CHANGES:
+                case.find(12, "stray-change", record.seq)
+            else:
+                call.texts |= recorded(record)
+                record.body = None
+                call.changes.append(record)
+
+    def misplaced(self, case: Case, record: Record) -> None:
+        """A record of a call that was not entered, or has ended."""
+        is_exit = record.kind == "call.exit"
+        at = record.body["enter"] if is_exit else record.seq
+        lost = case.gaps.between(at - 1 if is_exit else 0, at + 1)
+        if lost and record.call not in self.entered:
+            case.find(12, "missing-record", at)
+        else:
+            case.find(12, "bad-pair" if is_exit else "stray-change", record.seq)
+
+    def end(self, case: Case) -> None:
+        for call in self.open.values():
+            for change in call.changes:
+                case.find(12, "stray-change", change.seq)
+
+    def listed(self) -> list[dict[str, Any]]:
+        calls = [call.enter for call in self.open.values()][:MAX_LISTED]
+        tools = [enter.body and show(enter.body["tool"]) for enter in calls]
+        return [
+            {"seq": enter.seq, "call": enter.call, "tool": tool}
+            for enter, tool in zip(calls, tools, strict=True)
+        ]
 
 
-def check_changes(case: Case, enter: Record, changes: list[Record], exit: Record | None) -> None:
-    tool = enter.body["tool"] if enter.body else None  # None: erased
-    for record in [*changes, exit] if exit else changes:
-        same = record.agent == enter.agent and enter.session in (record.session, None)
-        if not same or enter.task not in (record.task, None):
-            case.find("bad-pair", record.seq, "another session, task or agent")
-    if exit is None:
-        case.open_calls.append({"seq": enter.seq, "call": enter.call, "tool": tool and show(tool)})
-    elif exit.body["enter"] != enter.seq or tool not in (exit.body["tool"], None):
-        return case.find("bad-pair", exit.seq, "another enter or tool")
-    ended_ok = exit is not None and exit.body["outcome"] == "ok"
-    allowed = MADE_BY.get(exit.body["tool"], NONE) if exit and ended_ok else NONE
+def check_exit(case: Case, call: Call, exit: Record) -> None:
+    enter, changes, tool = call.enter, call.changes, exit.body["tool"]
+    if exit.body["enter"] != enter.seq or (enter.body and enter.body["tool"] != tool):
+        return case.find(12, "bad-pair", exit.seq, "another enter or tool")
+    ended_ok = exit.body["outcome"] == "ok"
+    allowed = MADE_BY.get(tool, NONE) if ended_ok else NONE
     if tuple(change.kind for change in changes) not in allowed:
         most = allowed[-1]
         stray = [change for change in changes if change.kind not in most] or changes[len(most) :]
         for change in stray:
-            case.find("stray-change", change.seq)
-        if exit and not stray:
-            case.find("missing-change", exit.seq)
+            case.find(12, "stray-change", change.seq)
+        if not stray:
+            case.find(12, "missing-change", exit.seq)
+    elif ended_ok and enter.body:
+        check_digests(case, call, tool)
+
+
+def check_digests(case: Case, call: Call, tool: str) -> None:
+    """Whether the texts of its arguments are those that it recorded, or that stood there before."""
+    arguments, task = call.enter.body["arguments"] or {}, case.replay.tasks.get(call.enter.task)
+    for name in RECORDED.get(tool, ()):
+        stated = arguments.get(name)
+        known = call.texts.get(name, task.values.get(name, UNKNOWN) if task else UNKNOWN)
+        if stated and known is not UNKNOWN and known != (stated["sha256"], stated["size"]):
+            case.find(12, "wrong-digest", call.enter.seq, name)
+
+
+def recorded(change: Record) -> dict[str, object]:
+    """The digests of the texts that a change records."""
+    if change.body is None:
+        return dict.fromkeys(TEXTS, UNKNOWN)
+    texts = {name: change.body[name] for name in ("content", "intent") if name in change.body}
+    if change.kind == "task.text":
+        texts |= {name: new for name, (_, new) in change.body["set"].items()}
+    return {name: digest(text) for name, text in texts.items()}
+
+
+def digest(text: str | None) -> object:
+    if text is None:
+        return None
+    data = text.encode()
+    return sha256(data).hex(), len(data)
 
 
 # 13 tasks
@@ -763,126 +1143,199 @@ def check_changes(case: Case, enter: Record, changes: list[Record], exit: Record
 ENDED = ("DONE", "CANCELLED")
 NEEDS_DEPENDENCIES = ("APPLY", "VERIFY", "DONE")
 RETRY = ("VERIFY", "GATHER")
-UNKNOWN = object()  # a value that an erased or missing record may have set
 NOTHING = dict.fromkeys((*members("fields"), *members("texts")), UNKNOWN)
 
 
-@dataclass
+@dataclass(slots=True)
 class Task:
     """A task as its records leave it; before the first of them nothing is known."""
 
-    values: dict[str, Any] = field(default_factory=lambda: NOTHING)
+    values: dict[str, Any] = field(default_factory=lambda: NOTHING)  # of its texts the digests
     version: int = 0
     attempt: int = 1
     began: int = 0  # the record that began the attempt
-    last: int = 0  # its last record, and the call that wrote it
+    thought: int = 0  # the last about it
+    last: int = 0  # its last record, and the call that wrote it, while that is open
     call: str = ""
     texted: bool = False  # whether its version has its task.text already
     is_new: bool = False  # whether its last record created it
+    waiting: set[str | None] = field(default_factory=set)  # the tasks that depend on it
+
+    @property
+    def needs(self) -> list[str]:
+        ids = self.values["depends_on"]
+        return [] if ids is UNKNOWN else ids
 
 
 class Replay:
-    """All tasks, while their records are taken one by one."""
+    """The tasks that can still change, or lead to one that can; and the names of all others."""
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
+    def __init__(self) -> None:
         self.tasks: dict[str | None, Task] = {}
-        self.thoughts: dict[str | None, int] = {}  # the last about each task
-        self.steps = 0
+        self.ended = Seen()
 
-    def take(self, record: Record) -> None:
+    def take(self, case: Case, record: Record, disclosed: bool) -> None:
+        id, task = record.task, self.tasks.get(record.task)
+        if record.kind in CHANGES and disclosed:
+            self.change(case, record)
+        elif record.kind in ("session.open", "thought") and id is not None:
+            judged = disclosed and case.task in (id, None)
+            if judged and not self.exists(id):
+                case.find(13, "unknown-task", record.seq, id)  # 10
+            if task and record.kind == "thought":
+                task.thought = record.seq
+
+    def exists(self, id: str | None) -> bool:
+        return id in self.tasks or str(id) in self.ended
+
+    def change(self, case: Case, record: Record) -> None:
         """A task or task.text record; without a body it is a text that was erased."""
+        if str(record.task) in self.ended:
+            return case.find(13, "change-after-end", record.seq, record.task)
         task, is_text = self.tasks.setdefault(record.task, Task()), record.kind == "task.text"
         first, old = task.version == 0, task.values["status"]
         shares = is_text and record.call == task.call and not task.texted
+        if old in ENDED and not shares:
+            return case.find(13, "change-after-end", record.seq, record.task)  # 4
         expected = task.version if shares else task.version + 1
         body = record.body or {"version": expected, "set": {}}
-        lost = body["version"] > expected and self.case.has_gap(task.last, record.seq)
+        made = {name: tuple(map(stored(name), pair)) for name, pair in body["set"].items()}
+        lost = body["version"] > expected and case.gaps.between(task.last, record.seq)
         if lost:  # go on with what this record says, and nothing else
-            self.case.find("missing-record", record.seq, record.task)
+            case.find(13, "missing-record", record.seq, record.task)
             task.values = NOTHING
         else:
-            rules = self.creation(record, body) if first else self.change(record, body, expected)
-            for code in rules:
-                self.case.find(code, record.seq, record.task)
-        said = {name: new for name, (_, new) in body["set"].items()}
+            for code in self.broken(case, record, body, made, expected):
+                case.find(13, code, record.seq, record.task)
+        said = {name: new for name, (_, new) in made.items()}
         unsaid = {} if record.body else dict.fromkeys(members("texts"), UNKNOWN)
-        task.values = {**task.values, **unsaid, **said}
+        self.link(record.task, task, {**task.values, **unsaid, **said})
         if first or (not lost and (old, said.get("status")) == RETRY):
             task.began = record.seq
         task.version, task.attempt = body["version"], body.get("attempt", task.attempt)
         task.last, task.call = record.seq, record.call
         task.texted, task.is_new = is_text, first and not lost
 
-    def creation(self, record: Record, body: Any) -> Iterator[str]:
-        """Which rules of §6 a task's first record breaks, by their numbers."""
-        if not is_creation(body["set"], "fields") or (body["version"], body["attempt"]) != (1, 1):
-            yield "bad-creation"  # 1
-        elif body["set"]["status"][1] != "INIT":
-            yield "illegal-move"  # 1
-        yield from self.dependencies(record, body, first=True)  # 7
+    def broken(
+        self, case: Case, record: Record, body: Any, made: Any, expected: int
+    ) -> Iterator[str]:
+        """Which rules of §6 a record breaks."""
+        task = self.tasks[record.task]
+        first = task.version == 0
+        yield from creation(body) if first else changed(task, body, made, expected)
+        yield from self.dependencies(record.task, made, first=first)
+        if not first and task.values["status"] is not UNKNOWN:
+            yield from self.moved(case, record, made, body)
 
-    def change(self, record: Record, body: Any, expected: int) -> Iterator[str]:
-        """The same for a later record, which should have the version that is expected."""
-        task, made = self.tasks[record.task], body["set"]
-        shares = expected == task.version
+    def link(self, id: str | None, task: Task, values: dict[str, Any]) -> None:
+        """Give a task its new values, and tell those that it depends on."""
+        for other in task.needs:
+            if other in self.tasks:
+                self.tasks[other].waiting.discard(id)
+        task.values = values
+        for other in task.needs:
+            if other in self.tasks:
+                self.tasks[other].waiting.add(id)
+
+    def moved(self, case: Case, record: Record, made: Any, body: Any) -> Iterator[str]:
+        """Which rules of §6 about a task's state its change breaks, by their numbers."""
+        task = self.tasks[record.task]
         after = {**task.values, **{name: new for name, (_, new) in made.items()}}
         old, new = task.values["status"], after["status"]
-        if task.is_new and shares:
-            if record.body and not is_creation(made, "texts"):
-                yield "bad-creation"  # 1
-        elif any(is_wrong(task.values[name], *pair) for name, pair in made.items()):
-            yield "wrong-change"  # 3
-        if body["version"] != expected:
-            yield "wrong-version"  # 2
-        yield from self.dependencies(record, body)  # 7
-        if old is not UNKNOWN:
-            if body.get("attempt", task.attempt) != task.attempt + ((old, new) == RETRY):
-                yield "wrong-attempt"  # 6
-            moves = {
-                "change-after-end": old in ENDED and not shares,  # 4
-                "illegal-move": old != new and new not in MOVES[old],  # 5
-                "blocked-move": self.is_blocked(after, made),  # 8
-                "missing-evidence": old != new == "DONE" and self.lacks_evidence(record),  # 9
-            }
-            yield from [code for code, broken in moves.items() if broken][:1]
-
-    def dependencies(self, record: Record, body: Any, *, first: bool = False) -> Iterator[str]:
-        _, ids = body["set"].get("depends_on", (None, []))
-        if not all(id in self.tasks for id in ids):
-            yield "unknown-task"
-        seen, queue = {*ids}, [] if first else list(ids)  # on a new task nothing depends yet
-        for id in queue:
-            if id in self.tasks and id != record.task and self.steps <= MAX_STEPS:
-                further = self.needs(self.tasks[id].values)
-                self.steps += 1 + len(further)
-                queue.extend({*further} - seen)
-                seen.update(further)
-        if record.task in seen:
-            yield "dependency-cycle"
-
-    def needs(self, values: dict[str, Any]) -> list[str]:
-        """What a task with these values depends on, as far as that is here."""
-        ids = values["depends_on"]
-        return [] if ids is UNKNOWN else [id for id in ids if id in self.tasks]
+        if body.get("attempt", task.attempt) != task.attempt + ((old, new) == RETRY):
+            yield "wrong-attempt"  # 6
+        if old != new and new not in MOVES[old]:
+            yield "illegal-move"  # 5
+        elif self.is_blocked(after, made):
+            yield "blocked-move"  # 8
+        elif old != new == "DONE" and lacks_evidence(case, record, task):
+            yield "missing-evidence"  # 9
 
     def is_blocked(self, values: dict[str, Any], made: dict[str, Any]) -> bool:
-        moved = "status" in made or "depends_on" in made
+        ids = values["depends_on"]
         return (
-            moved
+            not made.keys().isdisjoint(("status", "depends_on"))
             and values["status"] in NEEDS_DEPENDENCIES
-            and any(self.tasks[id].values["status"] not in ENDED for id in self.needs(values))
+            and ids is not UNKNOWN
+            and any(self.tasks[id].values["status"] not in ENDED for id in ids if id in self.tasks)
         )
 
-    def lacks_evidence(self, record: Record) -> bool:
-        """Whether no thought is about the attempt; where one may lie in a gap, that is noted."""
-        began = self.tasks[record.task].began
-        if self.thoughts.get(record.task, 0) > began:
-            return False
-        excused = self.case.has_gap(began, record.seq) and record.task != self.case.task
-        if excused:
-            self.case.note("evidence", f"record {record.seq}, {record.task}")
-        return not excused
+    def dependencies(self, id: str | None, made: Any, *, first: bool) -> Iterator[str]:
+        _, ids = made.get("depends_on", (None, ()))
+        if not all(map(self.exists, ids)):
+            yield "unknown-task"  # 7
+        if id in ids or (ids and not first and self.leads_back(id, ids)):
+            yield "dependency-cycle"  # 7
+
+    def leads_back(self, id: str | None, ids: Iterable[str]) -> bool:
+        """Whether its dependencies lead back to a task, or nobody could tell: both ends have more
+        links than a server follows."""
+        ahead = self.reach(ids, lambda task: task.needs)
+        if ahead is not None:
+            return id in ahead
+        behind = self.reach([id], lambda task: task.waiting)
+        return behind is None or not behind.isdisjoint(ids)
+
+    def reach(
+        self, ids: Iterable[str | None], links: Callable[[Task], Iterable[str | None]]
+    ) -> set[str | None] | None:
+        """All tasks that links lead to; None if there are too many links."""
+        seen, queue, count = {*ids}, [*ids], 0
+        for id in queue:
+            further = links(self.tasks[id]) if id in self.tasks else ()
+            count += len([*further])
+            if count > MAX_LINKS:
+                return None
+            queue.extend({*further} - seen)
+            seen.update(further)
+        return seen
+
+    def settle(self, ids: Iterable[str | None]) -> None:
+        """The call that changed these tasks has ended. One that has ended for ever, and depends on
+        no other than such, is forgotten but for its name."""
+        queue = [id for id in ids if id in self.tasks]
+        for id in queue:
+            task = self.tasks.get(id)
+            if task is None:
+                continue
+            task.call = ""
+            if task.values["status"] in ENDED and not any(one in self.tasks for one in task.needs):
+                queue.extend(task.waiting)
+                self.ended.add(str(id))
+                del self.tasks[id]
+
+
+def stored(name: str) -> Callable[[Any], Any]:
+    return digest if name in members("texts") else lambda value: value
+
+
+def creation(body: Any) -> Iterator[str]:
+    """Which rules of §6 a task's first record breaks, by their numbers."""
+    if not is_creation(body["set"], "fields") or (body["version"], body["attempt"]) != (1, 1):
+        yield "bad-creation"  # 1
+    elif body["set"]["status"][1] != "INIT":
+        yield "illegal-move"  # 1
+
+
+def changed(task: Task, body: Any, made: Any, expected: int) -> Iterator[str]:
+    """The same for a later record, which should have the version that is expected."""
+    if task.is_new and expected == task.version:
+        if body["set"] and not is_creation(body["set"], "texts"):
+            yield "bad-creation"  # 1
+    elif any(is_wrong(task.values[name], *pair) for name, pair in made.items()):
+        yield "wrong-change"  # 3
+    if body["version"] != expected:
+        yield "wrong-version"  # 2
+
+
+def lacks_evidence(case: Case, record: Record, task: Task) -> bool:
+    """Whether no thought is about the attempt; where one may lie in a gap, that is noted."""
+    if task.thought > task.began:
+        return False
+    excused = case.gaps.between(task.began, record.seq) and record.task != case.task
+    if excused:
+        case.excused.add(f"record {record.seq}, {record.task}")
+    return not excused
 
 
 def is_creation(made: dict[str, Any], shape: str) -> bool:
@@ -893,38 +1346,26 @@ def is_wrong(now: Any, old: Any, new: Any) -> bool:
     return now is not UNKNOWN and (old != now or old == new)
 
 
-def check_tasks(case: Case) -> None:
-    replay = Replay(case)
-    for record in case.records:
-        if record.kind in ("session.open", "thought") and record.task is not None:
-            judged = record.disclosed and case.task in (record.task, None)
-            if judged and record.task not in replay.tasks:  # 10
-                case.find("unknown-task", record.seq, record.task)
-            if record.kind == "thought":
-                replay.thoughts[record.task] = record.seq
-        elif record.kind in CHANGES and record.disclosed:
-            replay.take(record)
-    if replay.steps > MAX_STEPS:
-        case.find("too-complex", None)
-
-
 # 14 outside
 
 
-def check_outside(case: Case) -> None:
-    seals, last = seals_of(case), case.records[-1].seq
-    if case.root is not None and case.root not in [seal.body["root"] for seal in seals]:
-        case.find("root-differs", seals[0].seq if len(seals) == 1 else None)
-    if case.head is None:
+def check_seen(case: Case, record: Record) -> None:
+    case.known = True
+    if case.head and record.leaf != case.head[1]:
+        case.find(14, "head-differs", record.seq)
+
+
+def check_outside(case: Case, last: Record) -> None:
+    seals = case.seals
+    if case.root is not None and not case.fitting:
+        case.find(14, "root-differs", seals.items[0]["seq"] if seals.count == 1 else None)
+    if case.head is None or case.known:
         return
-    seq, leaf = case.head
-    if seq in case.by_seq:
-        if case.by_seq[seq].leaf != leaf:
-            case.find("head-differs", seq)
-    elif seq > last and (case.kind == "log" or (case.kind == "session" and not seals)):
-        case.find("truncated", last + 1, f"record {seq} was seen")
+    seq, _ = case.head
+    if seq > last.seq and (case.kind == "log" or (case.kind == "session" and not seals.count)):
+        case.find(14, "truncated", last.seq + 1, f"record {seq} was seen")
     else:
-        case.find("head-not-covered", seq)
+        case.find(14, "head-not-covered", seq)
 
 
 # 15 verdict
@@ -932,12 +1373,11 @@ def check_outside(case: Case) -> None:
 # §10: the findings, the line of the verdict that each turns to "no", and what it means
 CODES = {
     "unreadable": ("unknown", "the file cannot be read"),
-    "too-large": ("unknown", "the file is larger than 256 MiB"),
+    "too-large": ("unknown", "a line of the file is larger than 16 MiB"),
     "malformed-bundle": ("unknown", "the file is not made like a bundle"),
     "unknown-version": ("unknown", "the file is of another version"),
     "empty-bundle": ("unknown", "the bundle holds no records: there is nothing to check"),
     "head-not-covered": ("unknown", "the head that was given is not in this bundle"),
-    "too-complex": ("unknown", "the dependencies are too many to follow"),
     "bad-header": ("intact", "the header is not made like one"),
     "foreign-record": ("intact", "the record is of another log"),
     "wrong-order": ("intact", "the record does not come after the one before it"),
@@ -952,7 +1392,6 @@ CODES = {
     "missing-record": ("complete", "a record is missing"),
     "missing-payload": ("complete", "the payload is missing, and no erasure names it"),
     "stray-record": ("complete", "this kind of bundle has no place for the record"),
-    "wrong-seals": ("complete", "seals does not list the seals of the bundle"),
     "second-seal": ("sealed", "the session was sealed already"),
     "thought-after-seal": ("sealed", "the session was sealed already"),
     "wrong-index": ("sealed", "the index is not the thought's place in its session"),
@@ -967,6 +1406,7 @@ CODES = {
     "outside-session": ("rules", "the session was not open yet"),
     "bad-pair": ("rules", "the record does not fit the call that it names"),
     "stray-change": ("rules", "no call that ended well has made this change"),
+    "wrong-digest": ("rules", "a text of the call's arguments is not the one that it recorded"),
     "missing-change": ("rules", "the call has not made the changes that its tool makes"),
     "bad-creation": ("rules", "no task begins like this"),
     "wrong-version": ("rules", "the version is not the next"),
@@ -988,10 +1428,11 @@ NOTES = {
     "truth": "whether what was recorded is true, or something was never recorded",
     "clock": "the times, which are the server's own; the order is the number",
     "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
-    "arguments": "whether a call's arguments and answer fit what it recorded",
+    "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
     "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
     "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
     "outside-root": "whether a seal's root is the one that was published",
+    "size": "how many thoughts the root that was given covers: it came without its size",
     "gaps": "what the missing records are, and that those around them are of one chain",
     "undisclosed": "records of which only the header is here",
     "erased": "payloads that can no longer be read",
@@ -999,59 +1440,70 @@ NOTES = {
 }
 
 
-def conclude(case: Case, *, skipped: bool) -> Verdict:
-    seals = [] if skipped else seals_of(case)
+def conclude(case: Case) -> Verdict:
+    step = min(case.found, default=REST)
+    skipped, bad, found = (
+        step < REST,
+        case.bad_lines.get(step, set()),
+        case.found.get(step, Listed()),
+    )
     lines = dict.fromkeys(LINES, "not checked" if skipped else "yes")
     for code in ("truth", "clock", "skipped") if skipped else ("truth", "clock"):
         case.note(code)
     if not skipped:
-        lines["sealed"] = "open" if case.open_sessions else "yes" if seals else "none"
+        lines["sealed"] = "open" if case.trail.open else "yes" if case.seals.count else "none"
         lines["rules"] = "not checked" if case.kind == "thoughts" else "yes"
-        note_what_is_open(case, seals)
-    lines |= dict.fromkeys(case.bad_lines & LINES.keys(), "no")
-    unclear = "cannot tell" if case.bad_lines else "good"
+        note_what_is_open(case)
+    lines |= dict.fromkeys(bad & LINES.keys(), "no")
+    seals = Listed() if skipped else case.seals
+    erased = [*marked(case, lambda mark: bool(mark & ERASED))] if not skipped else None
+    calls = None if skipped or case.kind == "thoughts" else case.ledger
     return Verdict(
-        verdict="bad" if "no" in lines.values() else unclear,
-        bundle=described(case) if case.records else None,
+        verdict="bad" if "no" in lines.values() else "cannot tell" if bad else "good",
+        bundle=described(case, case.last) if case.last else None,
         lines=lines,
-        seals=[
-            {"seq": seal.seq, "session": show(seal.session)}
-            | {name: seal.body[name] for name in ("count", "root")}
-            for seal in seals
-        ],
-        erased=None if skipped else sorted(case.erased),
-        open_calls=None if skipped or case.kind == "thoughts" else case.open_calls,
-        findings=case.findings,
-        finding_count=case.finding_count,
+        seals=seals.items,
+        seal_count=seals.count,
+        erased=erased and erased[:MAX_LISTED],
+        erased_count=None if erased is None else len(erased),
+        open_calls=None if calls is None else calls.listed(),
+        open_call_count=None if calls is None else len(calls.open),
+        findings=found.items,
+        finding_count=found.count,
         not_checked=case.notes,
     )
 
 
-def described(case: Case) -> dict[str, Any]:
-    last = case.records[-1]
+def described(case: Case, last: Record) -> dict[str, Any]:
     return {
         "log": last.log,
         "kind": case.kind,
         "session": case.session,
         "task": case.task,
-        "records": len(case.records),
-        "first_seq": case.records[0].seq,
+        "records": case.records,
+        "first_seq": case.first_seq,
         "head": {"seq": last.seq, "leaf": last.leaf},
     }
 
 
-def note_what_is_open(case: Case, seals: list[Record]) -> None:
-    known = case.head[0] if case.head else 0
-    hidden = sum(not record.disclosed for record in case.records)
-    spans = ", ".join(f"{first} to {last}" for first, last in case.gaps[:4])
+def note_what_is_open(case: Case) -> None:
+    known, gaps, seals = case.head[0] if case.head else 0, case.gaps, case.seals.count
+    end = min(case.end, case.last.seq) if case.last else 0
+    spans = ", ".join(
+        f"{first} to {last}" for first, last in zip(gaps.first[:4], gaps.last[:4], strict=True)
+    )
+    erased = sum(1 for _ in marked(case, lambda mark: bool(mark & ERASED)))
+    evidence = f"{case.excused.count} in all, first {''.join(case.excused.items[:1])}"
     for code, applies, fact in (
         ("arguments", case.kind != "thoughts", ""),
         ("rules", case.kind == "thoughts", ""),
-        ("outside-head", known < case.end or case.has_gap(case.end, known), ""),
+        ("outside-head", known < end or gaps.between(end, known), ""),
         ("outside-root", seals and case.root is None, ""),
-        ("gaps", case.gaps, f"{len(case.gaps)} in all, {spans}"),
-        ("undisclosed", hidden, f"{hidden} in all"),
-        ("erased", case.erased, f"{len(case.erased)} in all"),
+        ("size", case.root is not None and ":" not in case.root, ""),
+        ("gaps", len(gaps), f"{len(gaps)} in all, {spans}"),
+        ("undisclosed", case.hidden, f"{case.hidden} in all"),
+        ("erased", erased, f"{erased} in all"),
+        ("evidence", case.excused.count, evidence),
     ):
         if applies:
             case.note(code, fact)
@@ -1076,10 +1528,18 @@ def as_text(verdict: Verdict) -> str:
     rows += [(LINES[line], state) for line, state in verdict.lines.items()]
     for seal in verdict.seals[:MAX_SHOWN]:
         many = counted(seal["count"], "thought")
-        rows += [("seal", "record {seq}: {session}, {many}, root {root}".format(**seal, many=many))]
+        rows += [
+            (
+                "seal",
+                "record {seq}: {session}, {many}, root {count}:{root}".format(**seal, many=many),
+            )
+        ]
+    if verdict.seal_count > MAX_SHOWN:
+        rows += [("seal", f"… {verdict.seal_count} in all")]
     calls = verdict.open_calls
     opened = calls and [f"{call['seq']} ({call['tool'] or 'erased'})" for call in calls]
-    rows += [("erased", listed(verdict.erased)), ("open calls", listed(opened))]
+    rows += [("erased", listed(verdict.erased, verdict.erased_count))]
+    rows += [("open calls", listed(opened, verdict.open_call_count))]
     rows += [("not checked", "{code}: {detail}".format(**note)) for note in verdict.not_checked]
     for found in verdict.findings[:MAX_SHOWN]:
         where = "" if found["seq"] is None else f" at record {found['seq']}"
@@ -1092,10 +1552,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(items: list[Any] | None) -> str:
-    if items is None:
+def listed(items: list[Any] | None, count: int | None) -> str:
+    if items is None or count is None:
         return "not checked"
-    more = ["…"] if len(items) > MAX_SHOWN else []
+    more = [f"… {count} in all"] if count > MAX_SHOWN else []
     return ", ".join([*map(str, items[:MAX_SHOWN]), *more]) or "none"
 
 
@@ -1108,7 +1568,9 @@ def main(arguments: list[str] | None = None) -> int:
         description="Check a Colibri evidence bundle. Exit 0 good, 1 bad, 2 cannot tell.",
     )
     parser.add_argument("bundle", help="the file, *.colibri.json")
-    parser.add_argument("--root", type=root_of, metavar="HEX", help="a seal's root from elsewhere")
+    parser.add_argument(
+        "--root", type=root_of, metavar="SIZE:HEX", help="a seal's root from elsewhere"
+    )
     parser.add_argument("--head", type=head_of, metavar="SEQ:HEX", help="a head from elsewhere")
     parser.add_argument("--json", action="store_true", help="the verdict as JSON")
     options = parser.parse_args(arguments)
@@ -1127,18 +1589,28 @@ def verify_file(path: str, root: str | None, head: tuple[int, str] | None) -> Ve
     """Judge the bundle in a file."""
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_FILE + 1)
+            return verify(rereadable(file), root=root, head=head)
     except (OSError, ValueError) as problem:
         case = Case()
-        case.find("unreadable", None, getattr(problem, "strerror", None) or problem)
-        return conclude(case, skipped=True)
-    return verify(data, root=root, head=head)
+        case.find(1, "unreadable", None, getattr(problem, "strerror", None) or problem)
+        return conclude(case)
+
+
+def rereadable(file: BinaryIO) -> BinaryIO:
+    """What comes through a pipe is kept on the disk: it may have to be read more than once."""
+    if file.seekable():
+        return file
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as it is read
+    shutil.copyfileobj(file, copy)
+    copy.seek(0)
+    return copy
 
 
 def root_of(text: str) -> str:
     root = text.lower()  # as mails and forms may have it
-    if not test("hash")(root):
-        raise argparse.ArgumentTypeError("not 64 hex digits")
+    size, _, hash = root.rpartition(":")
+    if not (test("hash")(hash) and (hash == root or SEQ.fullmatch(size))):
+        raise argparse.ArgumentTypeError("not SIZE:HEX, a number and 64 hex digits")
     return root
 
 

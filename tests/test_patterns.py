@@ -93,11 +93,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "visible text": lambda text: visible(text, lines=True),
     "visible keys": ascii_only,
     "what the verifier shows": colibri_verify.show,
-    "a verifier's JSON": _quietly(
-        lambda text: colibri_verify.parse(json.dumps(text).encode()), ValueError
+    "a verifier's JSON": lambda text: colibri_verify.parse_canonical(
+        json.dumps(text).encode(), "head"
     ),
-    "what the verifier refuses": _quietly(
-        lambda text: colibri_verify.parse(text.encode("utf-8", "replace")), ValueError
+    "what the verifier refuses": lambda text: colibri_verify.verify(
+        text.encode("utf-8", "replace")
     ),
     "words of a skill": _quietly(_skill, Malformed),
     "frontmatter": _quietly(

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from colibri import cli
+from colibri.cli.commands import report
 from colibri.cli.show import report_page
 from tests.support.ledger_writer import Lab, opened
 from tests.support.program import colibri, tell_story
+from tests.vectors.builder import bundle_from
 from tests.verify.conftest import load_verifier
 
 
@@ -46,7 +48,7 @@ def test_a_session_or_a_task_becomes_one_page_with_its_evidence(project: Path, i
     code, out, err = run(project, id, "-o", "report.html")
     assert (code, err) == (0, "")
     page = (project / "report.html").read_text("utf-8")
-    bundle = json.loads(evidence(page))
+    bundle = bundle_from(evidence(page))
     assert bundle["scope"] == {kind: id}
     assert len(bundle["headers"]) == records
     verdict = load_verifier().verify(evidence(page))
@@ -54,7 +56,7 @@ def test_a_session_or_a_task_becomes_one_page_with_its_evidence(project: Path, i
     head = f"{bundle['head']['seq']}:{bundle['head']['leaf']}"
     assert out.splitlines() == [
         f"wrote report.html: {records} records, {len(page.encode()):,} bytes",
-        *(f"root   {seal['root']}  {seal['session']}" for seal in verdict.seals),
+        *(f"root   {seal['count']}:{seal['root']}  {seal['session']}" for seal in verdict.seals),
         f"head   {head}",
     ]
     assert [seal["session"] for seal in verdict.seals] == ([] if id == "S-2" else ["S-1"])
@@ -75,7 +77,7 @@ def test_with_json_it_says_the_same_for_programs(project: Path) -> None:
     code, out, err = run(project, "S-1", "-o", "report.html", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)
-    bundle = json.loads(evidence((project / "report.html").read_text("utf-8")))
+    bundle = bundle_from(evidence((project / "report.html").read_text("utf-8")))
     assert said["head"] == bundle["head"]
     assert (said["file"], said["session"], said["task"], said["records"]) == (
         "report.html",
@@ -84,7 +86,18 @@ def test_with_json_it_says_the_same_for_programs(project: Path) -> None:
         43,
     )
     assert said["bytes"] == (project / "report.html").stat().st_size
-    assert [len(one["root"]) for one in said["roots"]] == [64]
+    assert [re.sub("[0-9a-f]{64}$", "…", one["root"]) for one in said["roots"]] == ["5:…"]
+
+
+def test_what_is_too_much_for_a_page_is_refused_before_anything_is_written(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MAX_EVIDENCE", 1 << 14)
+    assert cli.main(["report", "S-1", "-o", str(project / "out"), "--project", str(project)]) == 1
+    out, err = capsys.readouterr()
+    assert (out, files(project)) == ("", ["data"])
+    assert "the evidence of S-1 is larger than 0 MiB" in err
+    assert "export --session S-1" in err
 
 
 def test_on_stdout_there_is_the_page_and_nothing_else(project: Path) -> None:

@@ -50,7 +50,7 @@ def seal_and_head(project: Path) -> tuple[str, str]:
     with opened(project) as db:
         root: bytes = db.execute("SELECT root FROM sessions WHERE session_id = 'S-1'").get
         head = Lab(db).head()
-    return root.hex(), f"{head.seq}:{head.leaf.hex()}"
+    return f"5:{root.hex()}", f"{head.seq}:{head.leaf.hex()}"
 
 
 def tamper(project: Path, *statements: str) -> None:
@@ -443,7 +443,10 @@ def test_a_narrow_terminal_breaks_no_word(project: Path, columns: int) -> None:
     good = VECTORS / "good" / "session-with-tasks.colibri.json"
     for arguments, said in (
         ([], "not checked outside-head: a tail cut off, or a log written anew: that takes a head"),
-        ([str(good)], "whether a call's arguments and answer fit what it recorded"),
+        (
+            [str(good)],
+            "whether a call's answer, and arguments other than texts, fit what it recorded",
+        ),
     ):
         code, shown = run_in_terminal(
             [*COLIBRI, "verify", *arguments], cwd=project, env=environment(), columns=columns
@@ -533,7 +536,7 @@ USAGE = {
     "a head and a session": (["--head", f"1:{NO_HEX}", "--session", "S"], "--head needs the whole"),
     "a head and a task": (["--head", f"1:{NO_HEX}", "--task", "T"], "--head needs the whole"),
     "a root and a task": (["--root", NO_HEX, "--task", "T"], "--root needs the whole"),
-    "a short root": (["--root", "ab"], "a root is 64 hex digits"),
+    "a short root": (["--root", "ab"], "a root is SIZE:HEX, a number and 64 hex digits"),
     "a head without a number": (["--head", NO_HEX], "a head is SEQ:HEX"),
     "a head at zero": (["--head", f"0:{NO_HEX}"], "a head is SEQ:HEX"),
 }
@@ -558,7 +561,7 @@ def by_itself(*arguments: object) -> tuple[int, str]:
 BUNDLES = {
     "good": (VECTORS / "good" / "session-with-tasks.colibri.json", 0),
     "bad": (VECTORS / "bad" / "task-done-without-thought.colibri.json", 1),
-    "unclear": (VECTORS / "unclear" / "version-2.colibri.json", 2),
+    "unclear": (VECTORS / "unclear" / "version-3.colibri.json", 2),
 }
 
 

@@ -18,7 +18,7 @@ from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment, 
 from tests.support.ledger_writer import Lab, drop_triggers, opened
 from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
 from tests.support.terminal import COLIBRI as PROGRAM
-from tests.support.terminal import TYPED
+from tests.vectors.builder import bundle_from, seals
 
 JSON = dict[str, Any]
 # As anyone has it: Colibri's own environment is for Colibri.
@@ -36,14 +36,13 @@ def export(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
 
 
 def bundle(path: Path) -> JSON:
-    made: JSON = json.loads(path.read_bytes())
-    return made
+    return bundle_from(path.read_bytes())
 
 
 def root_of(project: Path) -> str:
     with opened(project) as db:
         root: bytes = db.execute("SELECT root FROM sessions WHERE session_id = 'S-1'").get
-    return root.hex()
+    return f"5:{root.hex()}"
 
 
 def files(project: Path) -> list[str]:
@@ -54,7 +53,7 @@ SCOPES = {
     "session": (["--session", "S-1"], {"session": "S-1"}, 43, 0),
     "task": (["--task", "T-0001"], {"task": "T-0001"}, 43, 5),
     "all": (["--all"], None, 54, 0),
-    "thoughts": (["--thought", "R-30", "R-9"], {"session": "S-1"}, 3, 2),
+    "thoughts": (["--thought", "R-30", "R-9"], {"thoughts": "S-1"}, 3, 2),
 }
 
 
@@ -95,7 +94,7 @@ def test_with_json_it_says_the_same_for_programs(
         "file": "out",
         "bytes": (project / "out").stat().st_size,
         "records": records,
-        "session": (scope or {}).get("session"),
+        "session": (scope or {}).get("session", (scope or {}).get("thoughts")),
         "task": (scope or {}).get("task"),
         "roots": [{"session": "S-1", "root": root_of(project)}],
         "head": made["head"],
@@ -107,7 +106,7 @@ def test_on_stdout_there_is_the_bundle_and_nothing_else(project: Path, extra: li
     """Style S12: words go to stderr."""
     code, out, err = export(project, "--session", "S-1", "-o", "-", *extra)
     assert code == 0
-    assert json.loads(out)["scope"] == {"session": "S-1"}
+    assert bundle_from(out.encode())["scope"] == {"session": "S-1"}
     if extra:
         assert json.loads(err)["file"] == "-"
     else:
@@ -152,7 +151,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     )
     assert (project / "out").read_text() == "mine"
     assert export(project, "--all", "-o", "out", "--force")[0] == 0
-    assert bundle(project / "out")["format"] == "colibri-bundle/1"
+    assert bundle(project / "out")["format"] == "colibri-bundle/2"
 
 
 REFUSALS = {
@@ -257,17 +256,39 @@ def test_another_project_can_be_named(
     assert (code, files(elsewhere)) == (0, ["out"])
 
 
-def test_a_database_that_cannot_be_read_is_explained_without_a_traceback(project: Path) -> None:
+def test_a_record_that_is_no_text_is_exported_for_the_verifier_to_judge(project: Path) -> None:
+    """A5: what is damaged is evidence too."""
     db = connect(str(project / "data" / "colibri.db"), "write")
     drop_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     db.execute("UPDATE ledger SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3")
     db.close()
-    code, _, err = export(project, "--all", "-o", "out")
-    assert code == 75
-    assert err.startswith("colibri: error: cannot read ")
-    assert f"colibri: hint: {TYPED} verify shows what is damaged" in err
-    assert files(project) == ["data"]
+    assert export(project, "--all", "-o", "out")[0] == 0
+    code, out, _ = colibri(project, "verify", "out")
+    assert (code, "bad-header at record 3" in out) == (1, True)
+
+
+LOOSE = "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON;"
+UNFIT = {
+    "a column that is none": "UPDATE ledger SET at = NULL WHERE seq = 3",
+    "a payload beyond all bounds": "UPDATE ledger SET body = zeroblob(13000000) WHERE seq = 3",
+}
+
+
+@pytest.mark.parametrize("damage", UNFIT.values(), ids=UNFIT)
+@pytest.mark.parametrize("command", [["export", "--all"], ["export", "--session", "S-1"]])
+def test_what_no_verifier_can_be_handed_is_not_written(
+    project: Path, damage: str, command: list[str]
+) -> None:
+    """Exit 75, and no file is left."""
+    db = connect(str(project / "data" / "colibri.db"), "write")
+    drop_triggers(db)
+    loose = "CREATE TABLE loose AS SELECT * FROM ledger; DROP TABLE ledger;"
+    db.execute(f"{LOOSE} {loose} ALTER TABLE loose RENAME TO ledger; {damage}")
+    db.close()
+    code, out, err = colibri(project, *command, "-o", "out")
+    assert (code, out, files(project)) == (75, "", ["data"])
+    assert err.startswith("colibri: error: record 3 is none that a server writes\n")
 
 
 def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> None:
@@ -324,8 +345,9 @@ def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
         code, out, _ = export(tmp_path, "--thought", thought["thought_id"], "-o", "out", "--json")
         assert code == 0
         made = bundle(tmp_path / "out")
-        seal = json.loads(b64decode(made["payloads"][str(made["seals"][0])]["body"]))
+        (seq,) = seals(made)
+        seal = json.loads(b64decode(made["payloads"][str(seq)]["body"]))
         assert seal["root"] == sealed["root"] == thought["hash"]
-        assert json.loads(out)["head"]["seq"] == made["seals"][0]
+        assert json.loads(out)["head"]["seq"] == seq
         assert server.data("audit_verify_chain")["valid"]
         assert server.close() == 0

@@ -22,9 +22,9 @@ from tests.support.ledger_writer import (
     in_memory,
     story,
 )
+from tests.vectors.builder import bundle_from, text_of
 
 JSON = dict[str, Any]
-MEMBERS = ["format", "log", "scope", "headers", "payloads", "seals", "head", "proofs"]
 
 
 @pytest.fixture
@@ -33,9 +33,10 @@ def lab() -> Lab:
 
 
 def written(lab: Lab, contents: Contents) -> JSON:
-    made: JSON = json.loads(b"".join(bundle.write(lab.db, contents)))
-    assert list(made) == MEMBERS
-    assert (made["format"], made["log"]) == ("colibri-bundle/1", LOG)
+    text = b"".join(bundle.write(lab.db, contents))
+    made = bundle_from(text)
+    assert text_of(made) == text
+    assert (made["format"], made["log"]) == ("colibri-bundle/2", LOG)
     return made
 
 
@@ -77,7 +78,7 @@ def kinds(lab: Lab, numbers: list[int]) -> dict[str, int]:
 def test_a_log_bundle_has_every_record_and_every_payload(lab: Lab) -> None:
     """Formats §8, log bundle: every record from 1 to the head; there are no gaps."""
     made = written(lab, bundle.whole_log(lab.db))
-    assert (made["scope"], made["proofs"], made["seals"]) == (None, [], lab.seqs("session.seal"))
+    assert (made["scope"], made["proofs"]) == (None, [])
     assert seqs(made) == disclosed(made) == list(range(1, 55))
     assert has_its_head(made)
 
@@ -94,14 +95,13 @@ def test_a_sealed_sessions_stretch_has_no_gap_and_ends_with_the_exit_of_its_seal
     made = of_session(lab)
     assert (made["scope"], made["proofs"]) == ({"session": "S-1"}, [])
     assert seqs(made) == list(range(1, 44))
-    assert made["seals"] == lab.seqs("session.seal") == [42]
     assert has_its_head(made)
 
 
 def test_an_open_sessions_stretch_goes_to_the_head(lab: Lab) -> None:
     made = of_session(lab, "S-2")
     assert seqs(made) == list(range(44, 55))  # 44: the enter of the call that opened it
-    assert (made["seals"], has_its_head(made)) == ([], True)
+    assert has_its_head(made)
     lab.read()
     assert seqs(of_session(lab, "S-2"))[-1] == 56
 
@@ -298,7 +298,6 @@ def test_a_task_bundle_has_the_task_its_thoughts_and_their_calls_and_nothing_els
         "call.exit": 8,
     }
     assert [header["seq"] for header in found if header["kind"] == "thought"] == thoughts
-    assert made["seals"] == lab.seqs("session.seal", session="S-3")
     assert b"secret" not in b"".join(b64decode(one["body"]) for one in made["payloads"].values())
     for header in found:
         calls = [other["kind"] for other in found if other["call"] == header["call"]]
@@ -394,9 +393,8 @@ def test_a_thoughts_bundle_has_the_thoughts_their_proofs_and_the_seal(lab: Lab) 
     thoughts = lab.seqs("thought", session="S-1")
     wanted = [f"R-{thoughts[3]}", f"R-{thoughts[1]}", f"R-{thoughts[3]}"]
     made = written(lab, bundle.of_thoughts(lab.db, wanted))
-    assert made["scope"] == {"session": "S-1"}
+    assert made["scope"] == {"thoughts": "S-1"}
     assert seqs(made) == disclosed(made) == [thoughts[1], thoughts[3], 42]
-    assert made["seals"] == [42]
     root = bytes.fromhex(json.loads(b64decode(made["payloads"]["42"]["body"]))["root"])
     for proof, index, header in zip(made["proofs"], (1, 3), made["headers"], strict=False):
         assert (proof["seq"], proof["index"], proof["size"]) == (thoughts[index], index, 5)
@@ -440,9 +438,9 @@ def test_a_bundle_comes_piece_by_piece(lab: Lab) -> None:
     for _ in range(200):
         lab.think("S-2", "x" * 1_000)
     pieces = list(bundle.write(lab.db, bundle.whole_log(lab.db)))
-    assert len(pieces) > 1_200
+    assert len(pieces) > 600
     assert max(map(len, pieces)) < 3_000
-    assert json.loads(b"".join(pieces))["head"]["seq"] == lab.head().seq
+    assert json.loads(pieces[-1])["head"]["seq"] == lab.head().seq
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[]", b'{"enter":"x","seqs":"7","set":[]}'])
@@ -453,6 +451,6 @@ def test_a_damaged_log_is_still_exported_for_the_verifier_to_judge(lab: Lab, bod
     for seq in (2, 43, erasure):
         lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     for contents in (bundle.of_session(lab.db, "S-1"), bundle.of_task(lab.db, "T-0001")):
-        made: JSON = json.loads(b"".join(bundle.write(lab.db, contents)))
+        made = written(lab, contents)
         assert seqs(made)[-1] == 43
         assert b64decode(made["payloads"]["2"]["body"]) == body

@@ -34,6 +34,11 @@ def uuid(*words: object) -> str:
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-a{text[17:20]}-{text[20:32]}"
 
 
+def digest(text: str) -> Object:
+    """As arguments have it."""
+    return {"sha256": sha(text.encode()).hex(), "size": len(text.encode())}
+
+
 def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -83,6 +88,7 @@ class Made:
     leaves: list[bytes] = field(default_factory=list)
     payloads: list[tuple[bytes, bytes]] = field(default_factory=list)
     drafts: list[Draft] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)  # of each draft, by its id
 
     def thoughts(self, session: str) -> list[int]:
         """The places of the session's thoughts."""
@@ -118,7 +124,7 @@ class Log:
 
     def exit(self, enter: Draft, outcome: str = "ok", code: str | None = None) -> Draft:
         body = {
-            "enter": lambda made: 1 + next(n for n, d in enumerate(made.drafts) if d is enter),
+            "enter": lambda made: 1 + made.places[id(enter)],
             "tool": enter.body["tool"],
             "outcome": outcome,
             "code": code,
@@ -175,7 +181,7 @@ class Log:
         return draft
 
     def create(self, task: str, depends_on: Iterable[str] = ()) -> Draft:
-        enter = self.enter("task_create", {"title": {"sha256": sha(b"").hex(), "size": 9}})
+        enter = self.enter("task_create", {"title": digest(f"the task {task}")})
         fields = {
             "status": "INIT",
             "priority": "medium",
@@ -231,6 +237,7 @@ class Log:
     def make(self) -> Made:
         """Hash the chain."""
         made = Made(self.log, drafts=self.drafts)
+        made.places = {id(draft): n for n, draft in reversed([*enumerate(self.drafts)])}
         prev = sha(b"colibri/ledger/v1\n", self.log.encode()).hex()
         for seq, draft in enumerate(self.drafts, 1):
             body = canonical({k: v(made) if callable(v) else v for k, v in draft.body.items()})
@@ -258,6 +265,41 @@ class Log:
         return made
 
 
+def text_of(bundle: Object) -> bytes:
+    """The file of a bundle, line by line: docs/formats.md §8."""
+    elsewhere = ("headers", "payloads", "proofs", "head")
+    first = {name: value for name, value in bundle.items() if name not in elsewhere}
+    left = dict(bundle["payloads"])
+    records = []
+    for header in bundle["headers"]:
+        records.append({"header": header, **left.pop(_seq_of(header), {})})
+    last = {"head": bundle["head"]}
+    return b"".join(canonical(line) + b"\n" for line in [first, *records, *bundle["proofs"], last])
+
+
+def _seq_of(header: Any) -> str | None:
+    try:
+        return str(json.loads(base64.b64decode(header))["seq"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def bundle_from(text: bytes) -> Object:
+    """The other way round: the headers and, by seq, the payloads of a file."""
+    first, *lines, last = map(json.loads, text.splitlines())
+    records = [line for line in lines if "header" in line]
+    payloads = {_seq_of(one["header"]): one for one in records if "body" in one}
+    return {
+        **first,
+        "headers": [one["header"] for one in records],
+        "payloads": {
+            seq: {"nonce": one["nonce"], "body": one["body"]} for seq, one in payloads.items()
+        },
+        "proofs": [line for line in lines if "header" not in line],
+        **last,
+    }
+
+
 def bundle_of(made: Made, session: str | None, seqs: Iterable[int], shown: Iterable[int]) -> Object:
     """A bundle of these headers, and of the payloads of `shown` that are not erased."""
     chosen, open_ = sorted(set(seqs)), sorted(set(shown))
@@ -267,12 +309,11 @@ def bundle_of(made: Made, session: str | None, seqs: Iterable[int], shown: Itera
         if not made.drafts[seq - 1].erased
     }
     return {
-        "format": "colibri-bundle/1",
+        "format": "colibri-bundle/2",
         "log": made.log,
         "scope": None if session is None else {"session": session},
         "headers": [b64(made.raw[seq - 1]) for seq in chosen],
         "payloads": payloads,
-        "seals": [seq for seq in open_ if made.headers[seq - 1]["kind"] == "session.seal"],
         "head": {"seq": chosen[-1], "leaf": made.leaves[chosen[-1] - 1].hex()},
         "proofs": [],
     }
@@ -327,8 +368,8 @@ def thoughts_bundle(log: Log, session: str, indexes: Iterable[int]) -> Object:
         if draft.kind == "erasure" and chosen & set(json.loads(made.payloads[n - 1][1])["seqs"]):
             chosen.add(n)
     bundle = bundle_of(made, session, chosen, chosen)
-    bundle["proofs"] = [proof_of(made, seq) for seq in seqs]
-    return bundle
+    proofs = [proof_of(made, seq) for seq in seqs]
+    return {**bundle, "scope": {"thoughts": session}, "proofs": proofs}
 
 
 def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
@@ -347,7 +388,7 @@ def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
         if draft.kind == "erasure" and own & set(json.loads(made.payloads[n - 1][1])["seqs"]):
             own.add(n)
     bundle = bundle_of(made, None, own, own)
-    sealed = {made.headers[n - 1]["session"] for n in bundle["seals"]}
+    sealed = {h["session"] for n, h in numbered if n in own and h["kind"] == "session.seal"}
     proven = [n for n in sorted(thoughts) if made.headers[n - 1]["session"] in sealed]
     return {**bundle, "scope": {"task": task}, "proofs": [proof_of(made, n) for n in proven]}
 
@@ -362,6 +403,12 @@ def proof_of(made: Made, seq: int) -> Object:
 
 def header_at(bundle: Object, seq: int) -> Object:
     return next(h for h in headers(bundle) if h["seq"] == seq)
+
+
+def seals(bundle: Object) -> list[int]:
+    """The seqs of those that are disclosed."""
+    there = (h["seq"] for h in headers(bundle) if h["kind"] == "session.seal")
+    return [seq for seq in there if str(seq) in bundle["payloads"]]
 
 
 def headers(bundle: Object) -> list[Object]:
@@ -390,7 +437,6 @@ def without(bundle: Object, *seqs: int, payloads: bool = True) -> Object:
     edited["headers"] = [text for text, header in kept if header["seq"] not in seqs]
     for seq in seqs if payloads else ():
         edited["payloads"].pop(str(seq), None)
-        edited["seals"] = [seal for seal in edited["seals"] if seal != seq]
     return edited
 
 

@@ -103,9 +103,11 @@ def erased_text() -> Log:
 
 
 def seal_root(log: Log) -> str:
+    """As it is handed out: with its size."""
     made = log.make()
     at = next(n for n, draft in enumerate(log.drafts) if draft.kind == "session.seal")
-    return str(json.loads(made.payloads[at][1])["root"])
+    stated = json.loads(made.payloads[at][1])
+    return f"{stated['count']}:{stated['root']}"
 
 
 def expect(kind: str, sealed: str, *, rules: str = "yes", **more: object) -> Object:

@@ -1,7 +1,7 @@
 """Write the vectors: python -m tests.vectors.make DIRECTORY
 
-The files in this folder were written once and are frozen (SHA256SUMS). A new vector is added to
-them; one that is there is never written anew: whoever verifies by them must find them unchanged.
+The files in this folder are frozen (SHA256SUMS) from the first release on. A new vector is added;
+one that is there is then never written anew: whoever verifies by them must find them unchanged.
 """
 
 import hashlib
@@ -10,10 +10,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.vectors import about, forged, further, honest, malformed, of_task, tail, tampered
+from tests.vectors import (
+    about,
+    digests,
+    forged,
+    further,
+    honest,
+    malformed,
+    of_task,
+    tail,
+    tampered,
+)
 from tests.vectors.builder import Object
 
-FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about)
+FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about, digests)
 
 
 def main(arguments: list[str]) -> int:

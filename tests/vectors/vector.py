@@ -1,9 +1,8 @@
 """One vector: a file, the lie it tells, and what a verifier must say."""
 
-import json
 from dataclasses import dataclass, field
 
-from tests.vectors.builder import Object
+from tests.vectors.builder import Object, text_of
 
 EXITS = {"good": 0, "bad": 1, "cannot tell": 2}
 
@@ -30,7 +29,7 @@ class Vector:
             return self.content
         if isinstance(self.content, str):
             return self.content.encode()
-        return (json.dumps(self.content, indent=1, ensure_ascii=False) + "\n").encode()
+        return text_of(self.content)
 
     def entry(self) -> Object:
         entry: Object = {

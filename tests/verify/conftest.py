@@ -38,16 +38,21 @@ def python() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def node() -> Node:
-    """node(job, items): one process for a whole batch."""
+def node_path() -> str:
     program = shutil.which("node")
     if program is None:
         pytest.skip("node is not installed: the JavaScript verifier was not tested")
+    return program
+
+
+@pytest.fixture(scope="session")
+def node(node_path: str) -> Node:
+    """node(job, items): one process for a whole batch."""
 
     def run(job: str, items: list[Any]) -> list[Any]:
         batch = Path(__file__).with_name("batch.mjs")
         done = subprocess.run(
-            [program, str(batch), str(MODULE)],
+            [node_path, str(batch), str(MODULE)],
             input=json.dumps({"job": job, "items": items}),
             capture_output=True,
             encoding="utf-8",

@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from tests.vectors.builder import (
     rehead,
     session_bundle,
     task_bundle,
+    text_of,
     thoughts_bundle,
     without,
 )
@@ -93,10 +93,11 @@ def tamper(bundle: Object, chance: Chance) -> Object:
         lambda: without(bundle, *call),
         lambda: without(bundle, header["seq"]),
         lambda: {**bundle, "payloads": dict(sorted(bundle["payloads"].items())[1:])},
-        lambda: {**bundle, "seals": chance.choice([[], [header["seq"]]])},
         lambda: {
             **bundle,
-            "scope": chance.choice([None, {"session": "other"}, {"task": TASKS[0]}]),
+            "scope": chance.choice(
+                [None, {"session": "other"}, {"task": TASKS[0]}, {"thoughts": S}]
+            ),
         },
     ]
     return chance.choice(ways)()
@@ -112,8 +113,8 @@ def item(chance: Chance) -> Object:
         bundle = tamper(bundle, chance)
     seq = chance.choice(headers(bundle))["seq"]
     head = {"seq": seq, "leaf": bundle["head"]["leaf"]} if chance.random() < 0.3 else None
-    root = "ab" * 32 if chance.random() < 0.1 else None
-    return {"base64": b64(json.dumps(bundle).encode()), "root": root, "head": head}
+    root = "2:" + "ab" * 32 if chance.random() < 0.1 else None
+    return {"base64": b64(text_of(bundle)), "root": root, "head": head}
 
 
 def items(chance: Chance) -> list[Object]:
@@ -122,7 +123,7 @@ def items(chance: Chance) -> list[Object]:
     while len(found) < FORGERIES:
         try:
             found.append(item(chance))
-        except (IndexError, RecursionError, StopIteration, TypeError, ValueError):
+        except (LookupError, RecursionError, StopIteration, TypeError, ValueError):
             continue
     return found
 

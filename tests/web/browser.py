@@ -1,6 +1,5 @@
 """Reports in a real browser: headless Chromium, each page watched for what it must never do."""
 
-import json
 import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from colibri.cli.show import report_page
 from colibri.store import bundle
 from tests.support.ledger_writer import Lab
+from tests.vectors.builder import bundle_from, text_of
 
 JSON = dict[str, Any]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -94,8 +94,7 @@ def task_bundle(lab: Lab, task: str) -> bytes:
 def evidence_in(path: Path) -> JSON:
     """The bundle that a report holds."""
     _, _, rest = path.read_text("utf-8").partition('<script type="application/json" id="evidence">')
-    made: JSON = json.loads(rest.partition("</script>")[0])
-    return made
+    return bundle_from(rest.partition("</script>")[0].strip().encode())
 
 
 def with_evidence(path: Path, evidence: JSON) -> Path:
@@ -104,7 +103,7 @@ def with_evidence(path: Path, evidence: JSON) -> Path:
     before, mark, rest = page.partition('<script type="application/json" id="evidence">')
     _, end, after = rest.partition("</script>")
     made = path.with_name(f"forged-{path.name}")
-    made.write_text(before + mark + json.dumps(evidence) + end + after, "utf-8")
+    made.write_text(before + mark + text_of(evidence).decode() + end + after, "utf-8")
     return made
 
 

@@ -47,7 +47,9 @@ def node() -> Node:
 def models(node: Node) -> list[tuple[JSON, JSON]]:
     """Each good vector, and what was derived from it."""
     derived = node("derive", [str(path) for path in GOOD])
-    return list(zip([json.loads(path.read_bytes()) for path in GOOD], derived, strict=True))
+    return list(
+        zip([builder.bundle_from(path.read_bytes()) for path in GOOD], derived, strict=True)
+    )
 
 
 def bodies(bundle: JSON) -> dict[int, JSON]:
@@ -165,7 +167,7 @@ def test_a_head_covers_what_is_linked_to_it_and_leaves_the_rest(node: Node) -> N
     """docs/formats.md §11: a header beyond a gap is linked to nothing."""
     given, wanted = [], []
     for path in GOOD:
-        seqs = [header["seq"] for header in builder.headers(json.loads(path.read_bytes()))]
+        seqs = [header["seq"] for header in builder.headers(builder.bundle_from(path.read_bytes()))]
         for head in (seqs[0], seqs[len(seqs) // 2], seqs[-1]):
             given.append([str(path), {"root": None, "head": {"seq": head}}])
             wanted.append(_split(seqs, [head]))
@@ -175,10 +177,10 @@ def test_a_head_covers_what_is_linked_to_it_and_leaves_the_rest(node: Node) -> N
 def test_a_root_covers_its_thoughts_and_what_is_linked_before_them(node: Node) -> None:
     given, wanted = [], []
     for path in GOOD:
-        bundle = json.loads(path.read_bytes())
+        bundle = builder.bundle_from(path.read_bytes())
         headers, payloads = builder.headers(bundle), bodies(bundle)
         session = {header["seq"]: header["session"] for header in headers}
-        for seal in bundle["seals"]:
+        for seal in builder.seals(bundle):
             thoughts = [h["seq"] for h in headers if h["kind"] == "thought"]
             sealed = [seq for seq in thoughts if session[seq] == session[seal]]
             given.append([str(path), {"root": payloads[seal]["root"], "head": None}])
@@ -228,9 +230,11 @@ def test_the_root_is_computed_from_all_thoughts_or_from_their_proofs(node: Node)
     found = node("roots", [str(path) for path in GOOD])
     seals = 0
     for path, roots in zip(GOOD, found, strict=True):
-        bundle = json.loads(path.read_bytes())
+        bundle = builder.bundle_from(path.read_bytes())
         payloads = bodies(bundle)
-        assert sorted(roots.values()) == sorted(payloads[seq]["root"] for seq in bundle["seals"])
+        assert sorted(roots.values()) == sorted(
+            payloads[seq]["root"] for seq in builder.seals(bundle)
+        )
         seals += len(roots)
     assert seals > 10
 

@@ -1,21 +1,25 @@
 """Evidence bundles: which records and payloads each kind holds, and how it is written.
 
-The format, `colibri-bundle/1`, is specified in docs/formats.md. A bundle is written record by
-record, so that a large log needs little memory.
+The format, `colibri-bundle/2`, is specified in docs/formats.md. A bundle is written line by line, a
+record a line, so that a large log needs little memory.
 """
 
 import json
 from base64 import b64encode
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from colibri.core import merkle
-from colibri.core.errors import Refused
+from colibri.core.errors import Refused, ResourceError
+from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions
 from colibri.store.connection import Connection
 
-FORMAT = "colibri-bundle/1"
+FORMAT = "colibri-bundle/2"
+MAX_LINE = 16 * 1024 * 1024  # that a verifier reads
+_NONCE_SIZE = 32
 MAX_TAIL = 100_000  # headers that only link what comes after a session to it: 60 MB of them
 
 # A damaged payload names nothing; that it is damaged is for the verifier to tell.
@@ -24,12 +28,26 @@ _BODY = "iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), 'null')"
 
 @dataclass(slots=True)
 class Contents:
-    """What goes into a bundle: the seqs of its headers, and those whose payloads are disclosed."""
+    """What goes into a bundle: which records, and those whose payloads are disclosed."""
 
-    scope: dict[str, str] | None  # of what: {"session": ID}, {"task": ID} or the whole log
-    headers: Sequence[int]
+    scope: dict[str, str] | None  # of what: {"session": ID}, task, thoughts, or the whole log
+    spans: list[range]  # of the records' seqs, ascending
     payloads: set[int] | None  # None: all of them
     proofs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many records."""
+        return sum(map(len, self.spans))
+
+    @property
+    def last(self) -> int:
+        """The seq of the last record."""
+        return self.spans[-1][-1]
+
+    def discloses(self, seq: int) -> bool:
+        """Whether a record's payload belongs into it."""
+        return self.payloads is None or seq in self.payloads
 
 
 def whole_log(db: Connection) -> Contents:
@@ -37,7 +55,7 @@ def whole_log(db: Connection) -> Contents:
     newest = ledger.head(db)
     if newest is None:
         raise Refused("ERR_NO_RECORDS", "the log holds no records yet: there is nothing to export")
-    return Contents(None, range(1, newest.seq + 1), None)
+    return Contents(None, [range(1, newest.seq + 1)], None)
 
 
 def of_session(db: Connection, id: str) -> Contents:
@@ -53,12 +71,10 @@ def of_session(db: Connection, id: str) -> Contents:
     calls = _calls(db, disclosed)
     disclosed |= set(_pairs_within(db, calls, first, last))
     disclosed |= set(_pairs_naming(db, calls, [id], tasks))
-    headers = set(range(first, last + 1)) | disclosed
-    disclosed |= set(_erasures(db, headers))
-    end = max(disclosed)
-    if end - last <= MAX_TAIL:
-        headers |= set(range(last, end + 1))
-    return Contents({"session": id}, sorted(headers | disclosed), disclosed)
+    disclosed |= set(_erasures(db, disclosed, range(first, last + 1)))
+    end = max(*disclosed, last)
+    stretch = range(first, (end if end - last <= MAX_TAIL else last) + 1)
+    return Contents({"session": id}, _spans(disclosed, stretch), disclosed)
 
 
 def of_task(db: Connection, id: str) -> Contents:
@@ -80,7 +96,7 @@ def of_task(db: Connection, id: str) -> Contents:
     wanted |= set(_pairs_naming(db, _calls(db, wanted), set(thoughts.values()), tasks))
     wanted |= set(_erasures(db, wanted))
     proven.sort(key=lambda proof: proof["seq"])
-    return Contents({"task": id}, sorted(wanted), wanted, proven)
+    return Contents({"task": id}, _spans(wanted), wanted, proven)
 
 
 def of_thoughts(db: Connection, ids: Sequence[str]) -> Contents:
@@ -91,43 +107,65 @@ def of_thoughts(db: Connection, ids: Sequence[str]) -> Contents:
     wanted = {*seqs, session.seal_seq}
     wanted |= set(_erasures(db, seqs))
     proven = list(_proofs(db, session.session_id, session.seal_seq, seqs))
-    return Contents({"session": session.session_id}, sorted(wanted), wanted, proven)
+    return Contents({"thoughts": session.session_id}, _spans(wanted), wanted, proven)
 
 
-def roots(db: Connection, contents: Contents) -> dict[str, bytes]:
-    """The sessions whose seals are in it and disclosed, and their roots, oldest first."""
-    sealed = ((one.session_id, one.root, one.seal_seq) for one in sessions.every(db))
+def roots(db: Connection, contents: Contents) -> dict[str, str]:
+    """The sessions whose seals it discloses, and their roots as SIZE:HEX, oldest first."""
     return {
-        id: root
-        for id, root, seq in sealed
-        if root is not None and (contents.payloads is None or seq in contents.payloads)
+        one.session_id: f"{one.record_count}:{one.root.hex()}"
+        for one in sessions.every(db)
+        if one.root is not None and one.seal_seq is not None and contents.discloses(one.seal_seq)
     }
 
 
 def write(db: Connection, contents: Contents) -> Iterator[bytes]:
-    """The bundle's text, piece by piece; to be taken within one read transaction."""
-    yield b'{"format":"%b","log":"%b",' % (FORMAT.encode(), ledger.log_id(db).encode())
-    yield b'"scope":%b,"headers":[' % json.dumps(contents.scope).encode()
-    last, seals = 0, []
-    for n, (seq, header, kind) in enumerate(_headers(db, contents)):
-        yield b"%b\n%b" % (b"," if n else b"", _quoted(header))
-        last = seq
-        if kind == "session.seal" and (contents.payloads is None or seq in contents.payloads):
-            seals.append(seq)
-    yield b'\n],"payloads":{'
-    for n, (seq, nonce, body) in enumerate(_payloads(db, contents)):
-        comma = b"," if n else b""
-        yield b'%b\n"%d":{"nonce":%b,"body":%b}' % (comma, seq, _quoted(nonce), _quoted(body))
-    head = {"seq": last, "leaf": (ledger.leaf_at(db, last) or b"").hex()}
-    tail = {"seals": seals, "head": head, "proofs": contents.proofs}
-    yield b"\n}," + json.dumps(tail, separators=(",", ":")).encode()[1:] + b"\n"
+    """The bundle, line by line; to be taken within one read transaction.
+
+    ResourceError if a record is none that a verifier could be handed.
+    """
+    log = ledger.log_id(db)
+    yield _line({"format": FORMAT, "log": log, "scope": contents.scope})
+    head: dict[str, Any] = {}
+    for row in ledger.rows(db, chain.from_iterable(contents.spans)):
+        yield _record(row, log, disclosed=contents.discloses(row.seq))
+        head = {"leaf": row.leaf.hex(), "seq": row.seq}
+    for proof in contents.proofs:
+        yield _line(proof)
+    yield _line({"head": head})
 
 
-def _quoted(data: bytes) -> bytes:
-    return b'"' + b64encode(data) + b'"'
+def _record(row: Row, log: str, *, disclosed: bool) -> bytes:
+    """A payload that cannot be one is left out: that it is missing is for a verifier to tell."""
+    try:
+        header = b64encode(row.header(log))
+    except (TypeError, ValueError) as problem:
+        raise _unfit(row.seq) from problem
+    if not disclosed or not row.body or len(row.nonce or b"") != _NONCE_SIZE:
+        return b'{"header":"%b"}\n' % header
+    body, nonce = b64encode(row.body), b64encode(row.nonce or b"")
+    line = b'{"body":"%b","header":"%b","nonce":"%b"}\n' % (body, header, nonce)
+    if len(line) > MAX_LINE + 1:
+        raise _unfit(row.seq)
+    return line
+
+
+def _unfit(seq: int) -> ResourceError:
+    return ResourceError(f"record {seq} is none that a server writes", "colibri verify says more")
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 # Which records.
+
+
+def _spans(seqs: Iterable[int], stretch: range = range(0)) -> list[range]:
+    """The seqs of records, with a stretch of them, in order."""
+    apart = sorted(seq for seq in seqs if seq not in stretch)
+    spans = [range(seq, seq + 1) for seq in apart] + ([stretch] if stretch else [])
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _of_session(db: Connection, id: str, first: int, last: int) -> Iterator[int]:
@@ -255,12 +293,13 @@ _EXITS_OF_SESSION = f"{_EXITS} AND l.session = ?"
 _EXITS_OF_TASK = f"{_EXITS} AND l.task = ?"
 
 
-def _erasures(db: Connection, headers: set[int]) -> Iterator[int]:
+def _erasures(db: Connection, seqs: Container[int], stretch: Container[int] = ()) -> Iterator[int]:
+    """Those that name one of these records."""
     for seq, erased in db.execute(
         "SELECT l.seq, other.value FROM ledger AS l,"
         f" json_each({_BODY}, '$.seqs') AS other WHERE l.kind = 'erasure'"
     ):
-        if erased in headers:
+        if erased in seqs or erased in stretch:
             yield seq
 
 
@@ -298,19 +337,3 @@ def _proofs(
         if seq in wanted:
             path = [hash.hex() for hash in merkle.prove_inclusion(tree, index)]
             yield {"seq": seq, "index": index, "size": len(rows), "path": path}
-
-
-# Their bytes.
-
-
-def _headers(db: Connection, contents: Contents) -> Iterator[tuple[int, bytes, str]]:
-    log = ledger.log_id(db)
-    for row in ledger.rows(db, contents.headers):
-        yield row.seq, row.header(log), row.kind
-
-
-def _payloads(db: Connection, contents: Contents) -> Iterator[tuple[int, bytes, bytes]]:
-    wanted = contents.headers if contents.payloads is None else sorted(contents.payloads)
-    for row in ledger.rows(db, wanted):
-        if row.nonce is not None and row.body is not None:
-            yield row.seq, row.nonce, row.body

@@ -1,13 +1,15 @@
-// Check a Colibri evidence bundle, in a browser or under Node, with nothing but WebCrypto.
+// Check a Colibri evidence bundle, in a browser or under Node, with nothing but the language.
 //
 //     import { verify } from "./verify.mjs";
-//     const verdict = await verify(bytes, { root: null, head: null });   // head: {seq, leaf}
+//     const verdict = await verify(file, { root: null, head: null });   // "SIZE:HEX", {seq, leaf}
 //
-// Nothing is fetched. This follows docs/formats.md (§ is a section there) and gives the same verdict
-// as colibri_verify.py, whose parts it has in the same order; after the tables, that of §9:
+// `file` is a Blob, bytes, or a function that answers the chunks of a file from its beginning. It is
+// read line by line. Nothing is fetched. This follows docs/formats.md (§ is a section there) and gives
+// the same verdict as colibri_verify.py, whose parts it has in the same order; after the tables, that
+// of §9:
 //
-//      1 read        at most 256 MiB
-//      2 shape       strict JSON, with exactly the members of a bundle
+//      1 read        lines of at most 16 MiB
+//      2 shape       each line exactly as §8 has it
 //      3 headers     canonical, with exactly the members of a header
 //      4 order       by ascending seq
 //      5 links       each header names the leaf of the one before it
@@ -17,38 +19,176 @@
 //      9 contents    all that the kind of bundle discloses (§8), and nothing else
 //     10 sessions    opened once, thoughts in a row, sealed once under the right root
 //     11 proofs      for thoughts whose session is not here as a whole
-//     12 calls       enter, the changes that the tool makes, exit
+//     12 calls       enter, the changes that the tool makes, exit; its arguments fit these
 //     13 tasks       replayed by the rules of §6
 //     14 outside     the root and the head that the user has from elsewhere
 //     15 verdict     and what was not checked
 //
-// Up to 9, the first step that finds anything is the last to run; then 10 to 14 all run.
+// Each record goes through all of them before the next is read. Of steps 1 to 9, only what the first
+// that finds anything has found is told, and then nothing of 10 to 14. A bundle with a scope is read
+// twice more before that, to know which records belong into it.
 
-const MAX_FILE = 256 * 1024 * 1024;
+const MAX_LINE = 16 * 1024 * 1024;
 const MAX_DEPTH = 64;
-const MAX_STEPS = 20_000_000; // of following dependencies
-const MAX_LISTED = 100; // findings; also characters of a text that is shown
+const MAX_ITEMS = 200_000; // of all arrays and objects of a value
+const MAX_LINKS = 5_000; // of dependencies, from one end at least
+const MAX_LISTED = 100; // of each list; also characters of a text that is shown
 const NOWHERE = Number.MAX_SAFE_INTEGER + 1; // beyond every record
-const FORMAT = "colibri-bundle/1";
+const FORMAT = "colibri-bundle/2";
 const ZEROS = "0".repeat(64);
+
+/** Steps 1 and 2: why this is no bundle, as a finding. */
+class Unfit extends Error {
+  constructor(code, fact = "") {
+    super(code);
+    Object.assign(this, { code, fact });
+  }
+}
+
+/** A list that is cut, and how many there were. */
+class Listed {
+  items = [];
+  count = 0;
+
+  add(item) {
+    this.count += 1;
+    if (this.items.length < MAX_LISTED) this.items.push(item);
+  }
+}
+
+/** Names that were seen, in eight bytes each: 80 bits of a hash under a key that nobody knows. */
+class Seen {
+  key = crypto.getRandomValues(new Uint8Array(16));
+  shelves = new Map();
+
+  has(name) {
+    const [shelf, first, second] = this.place(name);
+    for (let at = 0; at < shelf.size; at += 2) {
+      if (shelf.marks[at] === first && shelf.marks[at + 1] === second) return true;
+    }
+    return false;
+  }
+
+  add(name) {
+    const [shelf, first, second] = this.place(name);
+    if (shelf.size === shelf.marks.length) {
+      const marks = new Uint32Array(2 * Math.ceil(shelf.size * 0.6 + 2));
+      marks.set(shelf.marks);
+      shelf.marks = marks;
+    }
+    shelf.marks[shelf.size] = first;
+    shelf.marks[shelf.size + 1] = second;
+    shelf.size += 2;
+  }
+
+  place(name) {
+    const hash = new DataView(sha256(this.key, encoder.encode(name)).buffer);
+    const number = hash.getUint16(0);
+    if (!this.shelves.has(number)) this.shelves.set(number, { marks: new Uint32Array(0), size: 0 });
+    return [this.shelves.get(number), hash.getUint32(2), hash.getUint32(6)];
+  }
+}
+
+/** The stretches of missing records, ascending; a place is a record's number in the bundle. */
+class Gaps {
+  first = [];
+  last = [];
+  places = []; // that come before it
+
+  add(first, last) {
+    this.places.push(first - 1 - this.missing(this.first.length));
+    this.first.push(first);
+    this.last.push(last);
+  }
+
+  /** How many records are missing in the first gaps. */
+  missing(number) {
+    return number > 0 ? this.last[number - 1] - this.places[number - 1] : 0;
+  }
+
+  /** Whether a record between these two, neither included, is missing from the bundle. */
+  between(first, last) {
+    const at = countUpTo(this.first, last - 1);
+    return at > 0 && this.last[at - 1] > first;
+  }
+
+  /** Where a record is in the bundle, counted from 0; -1 if it falls into a gap. */
+  place(seq) {
+    const at = countUpTo(this.first, seq);
+    return at > 0 && seq <= this.last[at - 1] ? -1 : seq - 1 - this.missing(at);
+  }
+
+  seq(place) {
+    return place + 1 + this.missing(countUpTo(this.places, place));
+  }
+}
+
+/** How many of ascending numbers are not greater than this. */
+function countUpTo(numbers, most) {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] <= most) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A byte for each record that has gone by: what is known of it. */
+class Marks {
+  bytes = new Uint8Array(1024);
+  size = 0;
+
+  push(mark) {
+    if (this.size === this.bytes.length) {
+      const bytes = new Uint8Array(this.size + (this.size >> 1));
+      bytes.set(this.bytes);
+      this.bytes = bytes;
+    }
+    this.bytes[this.size] = mark;
+    this.size += 1;
+  }
+}
+
+const [THERE, ERASABLE, ERASED, WANTED] = [1, 2, 4, 8]; // its payload; its kind; by an erasure; by §8
 
 /** A bundle under examination. */
 class Case {
-  bundle = null;
+  log = "";
   kind = "log"; // or session, task, thoughts
   session = null; // the scope, of which one is null at least
   task = null;
-  records = []; // each a header's members, and leaf, body (of its payload, or null), disclosed
-  bySeq = new Map();
-  gaps = []; // first and last missing, ascending
+  // What the readings before the last have found out; of a log they are not needed.
+  gaps = new Gaps();
   start = NOWHERE; // of the stretch, within which no record is missing
-  end = 0;
-  erased = new Set();
-  openSessions = 0;
-  openCalls = [];
-  findings = []; // the first MAX_LISTED
-  findingCount = 0;
-  badLines = new Set();
+  end = NOWHERE;
+  reach = NOWHERE; // where the last header without its payload has a place
+  isWhole = true; // whether that with which the scope begins or ends is there
+  sessions = new Set(); // whose opening and seal belong in
+  tasks = new Set(); // whose changes belong in
+  calls = new Seen(); // that wrote what belongs in
+  openings = new Seen(); // the sessions whose opening is here
+  // The chain
+  records = 0;
+  firstSeq = 0;
+  order = 0; // the seq of the last header
+  last = null;
+  unlinked = null; // the last two records, if they do not fit
+  breaks = new Listed(); // of such, the later confirmed by the next
+  marks = new Marks();
+  hidden = 0;
+  // What is open, and what was found
+  trail = new Trail();
+  ledger = new Calls();
+  replay = new Replay();
+  proofs = new Proofs();
+  seals = new Listed();
+  isFitting = false; // whether a seal has the root that was given
+  isKnown = false; // whether the head that was given has gone by
+  found = new Map(); // by step; those from 10 on as 10
+  badLines = new Map();
+  isSpoilt = false; // whether what builds on these records is not judged
+  excused = new Listed(); // moves whose evidence may lie in a gap
   notes = [];
 
   constructor(root, head) {
@@ -56,60 +196,88 @@ class Case {
   }
 
   /** Say that a rule is broken, and at which record. */
-  find(code, seq, fact = "") {
+  find(step, code, seq, fact = "") {
     const [line, meaning] = CODES[code];
-    this.badLines.add(line);
-    this.findingCount += 1;
-    if (this.findings.length < MAX_LISTED) {
-      this.findings.push({ code, seq, detail: meaning + (fact === "" ? "" : `: ${show(fact)}`) });
-    }
+    const bucket = Math.min(step, 10);
+    this.isSpoilt ||= bucket < 10;
+    if (!this.found.has(bucket)) this.found.set(bucket, new Listed());
+    if (!this.badLines.has(bucket)) this.badLines.set(bucket, new Set());
+    this.badLines.get(bucket).add(line);
+    const detail = meaning + (fact === "" ? "" : `: ${show(fact)}`);
+    this.found.get(bucket).add({ code, seq, detail });
   }
 
   /** Say that something was not checked. */
   note(code, fact = "") {
     this.notes.push({ code, detail: NOTES[code] + (fact === "" ? "" : `: ${show(fact)}`) });
   }
-
-  /** Whether a record between these two, neither included, is missing from the bundle. */
-  hasGap(first, last) {
-    let [low, high] = [0, this.gaps.length]; // the gaps that begin before `last`
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.gaps[middle][0] < last) low = middle + 1;
-      else high = middle;
-    }
-    return low > 0 && this.gaps[low - 1][1] > first;
-  }
-
-  /** The first record of a kind, after a seq, whose header has this member. */
-  first(kind, member, value, after = 0) {
-    return this.records.find((r) => r.kind === kind && r.seq > after && r[member] === value) ?? null;
-  }
 }
 
 /** Judge a bundle; root and head are what the caller knows from elsewhere. */
-export async function verify(bytes, { root = null, head = null } = {}) {
+export async function verify(file, { root = null, head = null } = {}) {
   const case_ = new Case(root, head);
-  readBundle(case_, bytes); // 1, 2
-  const steps = [
-    readHeaders, // 3
-    checkOrder, // 4
-    checkLinks, // 5
-    checkGaps, // 6
-    readPayloads, // 7
-    checkErasures, // 8
-    checkContents, // 9
-  ];
-  for (const step of steps) if (case_.findings.length === 0) await step(case_);
-  if (case_.findings.length > 0) return conclude(case_, true); // 15
-  if (case_.kind !== "thoughts") await checkSessions(case_); // 10
-  if (["task", "thoughts"].includes(case_.kind)) await checkProofs(case_); // 11
-  if (case_.kind !== "thoughts") {
-    checkCalls(case_); // 12
-    checkTasks(case_); // 13
+  try {
+    await examine(case_, file);
+  } catch (problem) {
+    if (!(problem instanceof Unfit)) throw problem;
+    case_.find(2, problem.code, null, problem.fact);
+    case_.last = null;
   }
+  return conclude(case_); // 15
+}
+
+async function examine(case_, file) {
+  await readFirst(case_, file);
+  if (case_.kind === "log") case_.start = 0;
+  else await findScope(case_, file);
+  let head = null;
+  await read(file, (kind, line) => { // 1, 2
+    if (kind === "record") {
+      take(case_, line); // 3 to 10, 12, 13
+    } else if (kind === "proof") {
+      if (!["task", "thoughts"].includes(case_.kind)) {
+        throw new Unfit("malformed-bundle", "a proof in a bundle that has none");
+      }
+      if (!case_.isSpoilt) case_.proofs.take(case_, line); // 11
+    } else {
+      ({ head } = line);
+    }
+  });
+  if (case_.last === null) {
+    if (case_.found.size === 0) throw new Unfit("empty-bundle");
+    return;
+  }
+  await checkHead(case_, head, file); // 5
+  if (!case_.isWhole) {
+    case_.find(6, "missing-record", null, "the one that the scope begins or ends with");
+  }
+  checkMissing(case_); // 9
+  if (case_.isSpoilt) return;
+  case_.proofs.end(case_); // 11
+  case_.ledger.end(case_); // 12
   checkOutside(case_); // 14
-  return conclude(case_, false); // 15
+}
+
+/** One record, through all the steps. */
+function take(case_, [header, nonce, body]) {
+  const record = readHeader(case_, header); // 3
+  if (record === null || !isNext(case_, record)) return; // 4
+  checkLink(case_, record); // 5
+  checkGap(case_, record); // 6
+  readPayload(case_, record, nonce, body); // 7
+  checkErasure(case_, record); // 8
+  const disclosed = checkContents(case_, record); // 9
+  case_.records += 1;
+  case_.firstSeq ||= record.seq;
+  case_.last = record;
+  if (case_.isSpoilt) return;
+  if (case_.head?.seq === record.seq) checkSeen(case_, record); // 14
+  if (record.kind === "session.seal" && disclosed) keepSeal(case_, record);
+  if (["task", "thoughts"].includes(case_.kind)) case_.proofs.keep(record);
+  if (case_.kind === "thoughts") return;
+  case_.trail.take(case_, record); // 10
+  case_.replay.take(case_, record, disclosed); // 13
+  if (disclosed && record.kind !== "erasure") case_.ledger.take(case_, record); // 12
 }
 
 // §2, §3, §8: the members of every object. "a=b" is: the member a is a b; "?" is: or null; "*" is:
@@ -127,16 +295,17 @@ const MOVES = {
   CANCELLED: [],
 };
 const SHAPES = {
-  bundle: `format=format log=log scope=scope? headers=text* payloads=object seals=seqs
-    head=head proofs=proof*`,
+  first: "format=format log=log scope=scope?",
   "of-session": "session=id",
   "of-task": "task=id",
-  head: "seq=seq leaf=hash",
+  "of-thoughts": "thoughts=id",
   proof: "seq=seq index=int size=int path=hash*64",
-  secret: "nonce=text body=text",
+  last: "head=head",
+  head: "seq=seq leaf=hash",
   header: `v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?
     agent=text? payload=hash prev=hash`,
-  "call.enter": "server=uuid tool=text arguments=object? size=int? sha256=hash?",
+  "call.enter": "server=uuid tool=text arguments=arguments? size=int? sha256=hash?",
+  digest: "sha256=hash size=int",
   "call.exit": "enter=seq tool=text outcome=outcome code=text? result_sha256=hash? duration_ms=int",
   "session.open": "session_id=text intent=text task_id=text?",
   thought: "thought_id=text index=int type=thinking content=text prev=hash",
@@ -150,6 +319,8 @@ const SHAPES = {
 const CALLS = ["call.enter", "call.exit"];
 const TRAIL = ["session.open", "thought", "session.seal"];
 const CHANGES = ["task", "task.text"];
+const SCOPES = ["session", "task", "thoughts"];
+const TEXTS = ["title", "description", "content", "intent"]; // of which arguments have a digest only
 const KINDS = [...CALLS, ...TRAIL, ...CHANGES, "erasure"];
 const NAMES = Object.fromEntries([ // never null in a header
   ...TRAIL.map((kind) => [kind, "session"]),
@@ -189,7 +360,9 @@ const TESTS = {
   seqs: (value) => test("seq*")(value) && ascends(value),
   "some-seqs": (value) => test("seqs")(value) && value.length >= 1,
   tasks: (value) => test("text*100")(value) && new Set(value).size === value.length,
-  scope: (value) => test("of-session")(value) || test("of-task")(value),
+  scope: (value) => SCOPES.some((kind) => test(`of-${kind}`)(value)),
+  arguments: (value) =>
+    isObject(value) && TEXTS.every((name) => test("digest?")(value[name] ?? null)),
   "fields-changed": (value) => areChanges(value, "fields"),
   "texts-changed": (value) => areChanges(value, "texts"),
 };
@@ -250,6 +423,7 @@ function areChanges(value, shape) {
 class Invalid extends Error {}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const lossy = new TextDecoder("utf-8", { ignoreBOM: true });
 const encoder = new TextEncoder();
 const STOP = /["\\\u0000-\u001f]/g; // no pattern repeats without bound: long texts exhaust its stack
 const NUMBER = /-?(?:0|[1-9][0-9]{0,15})(?![0-9.eE])/y;
@@ -266,8 +440,12 @@ function decodeText(bytes) {
 }
 
 /** The one JSON value that a text is; Invalid for all that §1 does not allow. */
-export function parseJson(text) {
-  let at = 0;
+function parseJson(text) {
+  let [at, items] = [0, 0];
+  const count = () => {
+    items += 1;
+    if (items > MAX_ITEMS) throw new Invalid("too many items");
+  };
   const expect = (holds) => {
     if (!holds) throw new Invalid(`not JSON, or a number that is no integer, at character ${at}`);
   };
@@ -316,6 +494,7 @@ export function parseJson(text) {
     const value = Object.create(null);
     if (skip("}")) return value;
     do {
+      count();
       const key = string();
       space();
       expect(skip(":"));
@@ -328,7 +507,10 @@ export function parseJson(text) {
   const array = (depth) => {
     const value = [];
     if (skip("]")) return value;
-    do value.push(any(depth)); while (skip(","));
+    do {
+      count();
+      value.push(any(depth));
+    } while (skip(","));
     expect(skip("]"));
     return value;
   };
@@ -379,409 +561,656 @@ function messageOf(problem) {
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-export const hex = (bytes) => Array.from(bytes, (byte) => HEX[byte]).join("");
+export function hex(bytes) {
+  let text = "";
+  for (const byte of bytes) text += HEX[byte];
+  return text;
+}
+
 export const unhex = (text) =>
   Uint8Array.from({ length: text.length / 2 }, (_, at) => parseInt(text.substr(2 * at, 2), 16));
 
-async function sha256(...parts) {
-  const data = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-  let at = 0;
+// SHA-256 (FIPS 180-4): that of browsers answers late, and not in every page.
+const INITIAL = Uint32Array.of(
+  0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19);
+const ROUND = Uint32Array.of(
+  0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+  0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+  0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+  0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+  0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+  0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+  0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+  0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2);
+const words = new Uint32Array(64);
+let message = new Uint8Array(4096);
+
+export function sha256(...parts) {
+  let size = 0;
+  for (const part of parts) size += part.length;
+  const padded = 64 * Math.ceil((size + 9) / 64);
+  if (message.length < padded) message = new Uint8Array(2 * padded);
+  let end = 0;
   for (const part of parts) {
-    data.set(part, at);
-    at += part.length;
+    message.set(part, end);
+    end += part.length;
   }
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+  message.fill(0, end, padded);
+  message[end] = 0x80;
+  const view = new DataView(message.buffer);
+  view.setUint32(padded - 8, Math.floor(size / 2 ** 29));
+  view.setUint32(padded - 4, (size * 8) >>> 0);
+  const state = INITIAL.slice();
+  for (let at = 0; at < padded; at += 64) digestBlock(state, view, at);
+  if (message.length > 1024 * 1024) message = new Uint8Array(4096);
+  const hash = new DataView(new ArrayBuffer(32));
+  for (let n = 0; n < 8; n += 1) hash.setUint32(4 * n, state[n]);
+  return new Uint8Array(hash.buffer);
+}
+
+function digestBlock(state, view, at) {
+  const w = words;
+  for (let n = 0; n < 16; n += 1) w[n] = view.getUint32(at + 4 * n);
+  for (let n = 16; n < 64; n += 1) {
+    const p = w[n - 15];
+    const q = w[n - 2];
+    const s = (p >>> 7 | p << 25) ^ (p >>> 18 | p << 14) ^ p >>> 3;
+    w[n] = w[n - 16] + s + w[n - 7] + ((q >>> 17 | q << 15) ^ (q >>> 19 | q << 13) ^ q >>> 10);
+  }
+  let a = state[0], b = state[1], c = state[2], d = state[3];
+  let e = state[4], f = state[5], g = state[6], h = state[7];
+  for (let n = 0; n < 64; n += 1) {
+    const s = (e >>> 6 | e << 26) ^ (e >>> 11 | e << 21) ^ (e >>> 25 | e << 7);
+    const one = h + s + (e & f ^ ~e & g) + ROUND[n] + w[n] | 0;
+    const t = (a >>> 2 | a << 30) ^ (a >>> 13 | a << 19) ^ (a >>> 22 | a << 10);
+    const two = t + (a & b ^ a & c ^ b & c) | 0;
+    h = g;
+    g = f;
+    f = e;
+    e = d + one | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = one + two | 0;
+  }
+  state[0] += a;
+  state[1] += b;
+  state[2] += c;
+  state[3] += d;
+  state[4] += e;
+  state[5] += f;
+  state[6] += g;
+  state[7] += h;
 }
 
 export const leafHash = (header) => sha256([0], header);
 export const nodeHash = (left, right) => sha256([1], left, right);
 
-/** RFC 6962's tree hash, by its definition; of at least one leaf. */
-export async function treeRoot(leaves) {
-  if (leaves.length === 1) return leaves[0];
-  let k = 1; // the largest power of two below
-  while (2 * k < leaves.length) k *= 2;
-  return nodeHash(await treeRoot(leaves.slice(0, k)), await treeRoot(leaves.slice(k)));
+/** RFC 6962's tree hash, leaf by leaf: the roots of the whole trees that the leaves make. */
+export class Tree {
+  size = 0;
+  peaks = [];
+
+  add(leaf) {
+    let node = leaf;
+    for (let size = this.size; size % 2 === 1; size = Math.floor(size / 2)) {
+      node = nodeHash(this.peaks.pop(), node);
+    }
+    this.peaks.push(node);
+    this.size += 1;
+  }
+
+  /** Of at least one leaf. */
+  root() {
+    return this.peaks.reduceRight((root, peak) => nodeHash(peak, root));
+  }
 }
 
 /** The root that a proof leads to; null if a tree of this size has no such proof. */
-export async function rootOfProof(leaf, index, size, path) {
+export function rootOfProof(leaf, index, size, path) {
   if (!(TESTS.int(index) && index < size)) return null;
   const half = (n) => Math.floor(n / 2); // >> would cut off at 32 bits
   let [f, s, r] = [index, size - 1, leaf];
   for (const p of path) {
     if (s === 0) return null;
     if (f % 2 === 1 || f === s) {
-      r = await nodeHash(p, r);
+      r = nodeHash(p, r);
       while (f !== 0 && f % 2 === 0) [f, s] = [half(f), half(s)];
     } else {
-      r = await nodeHash(r, p);
+      r = nodeHash(r, p);
     }
     [f, s] = [half(f), half(s)];
   }
   return s === 0 ? r : null;
 }
 
-/** WebCrypto answers late: ask for many hashes at once, but not for all. */
-async function hashMany(items, ask) {
-  const answers = [];
-  for (let at = 0; at < items.length; at += 1024) {
-    for (const hash of await Promise.all(items.slice(at, at + 1024).map(ask))) answers.push(hex(hash));
-  }
-  return answers;
-}
-
 // 1 read, 2 shape
 
-function readBundle(case_, bytes) {
-  let bundle;
-  try {
-    if (bytes.length > MAX_FILE) return case_.find("too-large", null);
-    bundle = parseJson(decodeText(bytes));
-    const name = isObject(bundle) ? bundle.format : null;
-    if (TESTS.text(name) && name.startsWith("colibri-bundle/") && name !== FORMAT) {
-      return case_.find("unknown-version", null, name);
+const VERSION =
+  /^[ \t\r\n]{0,16}\{[ \t\r\n]{0,16}"format"[ \t\r\n]{0,16}:[ \t\r\n]{0,16}"(colibri-bundle\/[^"\\]{0,100})"/;
+const PIECE = 1024 * 1024;
+const NEWLINE = 10;
+const QUOTE = 34;
+const [HEAD, INDEX] = ['{"head":', '{"index":'].map((text) => encoder.encode(text));
+const [BODY, HEADER, COMMA_HEADER, NONCE, END] = // the parts of a record's line
+  ['{"body":"', '{"header":"', '","header":"', '","nonce":"', '"}'].map((text) => encoder.encode(text));
+
+/** The bytes of a file, from its beginning, piece by piece. */
+async function* pieces(file) {
+  if (typeof file === "function") {
+    yield* file();
+  } else if (file instanceof Uint8Array) {
+    for (let at = 0; at < file.length; at += PIECE) yield file.subarray(at, at + PIECE);
+  } else {
+    for (let at = 0; at < file.size; at += PIECE) {
+      yield new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer());
     }
-    const wrong = whyNot(bundle, "bundle");
-    if (wrong !== "") throw new Invalid(wrong);
-    if (bundle.scope === null && bundle.proofs.length > 0) throw new Invalid("proofs without a scope");
-    bundle.headers = bundle.headers.map(decode);
-    bundle.payloads = Object.entries(bundle.payloads).map(readSecret).sort((a, b) => a.seq - b.seq);
-  } catch (problem) {
-    return case_.find("malformed-bundle", null, messageOf(problem));
   }
-  if (bundle.headers.length === 0) case_.find("empty-bundle", null);
-  const { session = null, task = null } = bundle.scope ?? {};
-  Object.assign(case_, { bundle, session, task });
-  case_.kind = task !== null ? "task" : session !== null ? "session" : "log";
-  if (case_.kind === "session" && bundle.proofs.length > 0) case_.kind = "thoughts";
-  return undefined;
 }
 
-/** The seq, nonce and body of a payload. */
-function readSecret([key, secret]) {
-  const seq = Number(key);
-  if (!/^[1-9][0-9]{0,15}$/.test(key) || !TESTS.seq(seq)) throw new Invalid("a payload of no seq");
-  const wrong = whyNot(secret, "secret");
-  if (wrong !== "") throw new Invalid(`payload ${key}: ${wrong}`);
-  const [nonce, body] = [decode(secret.nonce), decode(secret.body)];
-  if (nonce.length !== 32) throw new Invalid(`payload ${key}: a nonce has 32 bytes`);
-  return { seq, nonce, body };
+/** Pieces put together to lines. */
+class Lines {
+  parts = []; // of a line that has not ended yet
+  size = 0;
+
+  *take(piece) {
+    let at = 0;
+    for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, at)) {
+      this.keep(piece.subarray(at, end));
+      at = end + 1;
+      const line = this.parts.length === 1 ? this.parts[0] : joined(this.parts, this.size);
+      [this.parts, this.size] = [[], 0];
+      if (line.length === 0) throw new Unfit("malformed-bundle", "an empty line");
+      yield line;
+    }
+    if (at < piece.length) this.keep(piece.slice(at));
+  }
+
+  keep(part) {
+    this.parts.push(part);
+    this.size += part.length;
+    if (this.size > MAX_LINE) throw new Unfit("too-large");
+  }
 }
 
-/** The bytes of strict base64, at least one. */
-function decode(text) {
-  let binary = "";
-  try {
-    binary = atob(text);
-  } catch {
-    // said below
+function joined(parts, size) {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
   }
-  if (binary === "" || btoa(binary) !== text) throw new Invalid("a text that is not base64");
-  const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at < bytes.length; at += 1) bytes[at] = binary.charCodeAt(at);
   return bytes;
 }
 
-// 3 headers, 4 order, 5 links
-
-async function readHeaders(case_) {
-  const { bundle, records } = case_;
-  const leaves = await hashMany(bundle.headers, leafHash);
-  for (const [at, bytes] of bundle.headers.entries()) {
-    let [header, wrong] = parseCanonical(bytes, "header");
-    if (wrong === "" && header[NAMES[header.kind] ?? "kind"] === null) {
-      wrong = `a ${header.kind} record without a ${NAMES[header.kind]}`;
-    }
-    if (wrong !== "") {
-      case_.find("bad-header", isObject(header) && TESTS.seq(header.seq) ? header.seq : null, wrong);
-    } else if (header.log !== bundle.log) {
-      case_.find("foreign-record", header.seq, header.log);
-    } else {
-      records.push({ ...header, leaf: leaves[at], body: null, disclosed: false });
-    }
-  }
-}
-
-function checkOrder(case_) {
-  let last = 0;
-  for (const record of case_.records) {
-    if (record.seq <= last) case_.find("wrong-order", record.seq);
-    last = record.seq;
-    case_.bySeq.set(record.seq, record);
-  }
-}
-
-async function checkLinks(case_) {
-  const { records, bundle: { log, head } } = case_;
-  const last = records.at(-1);
-  const genesis = hex(await sha256(encoder.encode("colibri/ledger/v1\n"), encoder.encode(log)));
-  const leaves = new Set([genesis, ...records.map((record) => record.leaf)]);
-  let doubt = false; // whether the later of two neighbours is itself in doubt
-  if (head.seq > last.seq) {
-    case_.find("truncated", last.seq + 1, `the bundle's head is ${head.seq}`);
-  } else if (head.seq !== last.seq || head.leaf !== last.leaf) {
-    case_.find("wrong-head", last.seq);
-    doubt = true;
-  }
-  for (let at = records.length - 1; at > 0; at -= 1) {
-    const [earlier, later] = [records[at - 1], records[at]];
-    const linked = later.seq !== earlier.seq + 1 || later.prev === earlier.leaf;
-    if (!linked && !doubt) {
-      if (leaves.has(later.prev)) case_.find("broken-link", later.seq);
-      else case_.find("altered-header", earlier.seq);
-    }
-    doubt = !linked;
-  }
-  if (records[0].seq === 1 && records[0].prev !== genesis && !doubt) {
-    case_.find("broken-link", 1, "not the genesis");
-  }
-}
-
-// 6 gaps
-
-function checkGaps(case_) {
-  const opening = case_.first("session.open", "session", case_.session);
-  const seal = case_.first("session.seal", "session", case_.session);
-  const sealing = seal && case_.first("call.exit", "call", seal.call, seal.seq);
-  let mustBeThere = true;
-  case_.end = case_.records.at(-1).seq;
-  if (case_.kind === "log") {
-    case_.start = 0;
-  } else if (case_.kind === "session") {
-    mustBeThere = opening !== null;
-    case_.start = opening?.seq ?? case_.end;
-    case_.end = sealing?.seq ?? case_.end;
-  } else if (case_.kind === "thoughts") {
-    mustBeThere = seal !== null;
-    case_.end = seal?.seq ?? case_.end;
-  } else {
-    mustBeThere = case_.first("task", "task", case_.task) !== null;
-  }
-  if (!mustBeThere) {
-    return case_.find("missing-record", null, "the one that the scope begins or ends with");
-  }
-  let before = 0;
-  for (const { seq } of case_.records) {
-    if (seq > before + 1) {
-      case_.gaps.push([before + 1, seq - 1]);
-      if (case_.start <= before && seq <= case_.end) {
-        case_.find("missing-record", before + 1, `${before + 1} to ${seq - 1}`);
+/** Hand over the lines after the first: records, proofs and the last, which is an end. */
+async function read(file, use) {
+  const lines = new Lines();
+  let state = "first";
+  for await (const piece of pieces(file)) {
+    if (state === "end") throw new Unfit("malformed-bundle", "something follows the last line");
+    for (const line of lines.take(piece)) {
+      if (state === "end") throw new Unfit("malformed-bundle", "something follows the last line");
+      if (state === "first") {
+        state = "record";
+      } else if (startsWith(line, 0, HEAD)) {
+        const end = readLine(line, "last");
+        state = "end";
+        use("end", end);
+      } else if (startsWith(line, 0, INDEX)) {
+        state = "proof";
+        use("proof", readLine(line, "proof"));
+      } else if (state === "proof") {
+        throw new Unfit("malformed-bundle", "a record follows a proof");
+      } else {
+        use("record", readRecord(line));
       }
     }
-    before = seq;
   }
-  return undefined;
+  if (state === "end" && lines.size === 0) return;
+  if (state === "end") throw new Unfit("malformed-bundle", "something follows the last line");
+  if (lines.size > 0) throw new Unfit("malformed-bundle", "a line without its end");
+  throw new Unfit("malformed-bundle", "the last line is missing");
+}
+
+/** Any line but a record. */
+function readLine(line, shape) {
+  const [value, wrong] = parseCanonical(line, shape);
+  if (wrong !== "") throw new Unfit("malformed-bundle", wrong);
+  return value;
+}
+
+/** Header, nonce and body; these two are empty where the header stands alone. */
+function readRecord(line) {
+  let at = 0;
+  const skip = (part) => {
+    if (!startsWith(line, at, part)) {
+      throw new Unfit("malformed-bundle", "a line that is no record, no proof and no end");
+    }
+    at += part.length;
+  };
+  const text = () => {
+    const begin = at;
+    at = line.indexOf(QUOTE, at);
+    if (at < 0) skip(line); // it has no such part
+    return decode(line.subarray(begin, at));
+  };
+  const isWhole = startsWith(line, 0, BODY);
+  skip(isWhole ? BODY : HEADER);
+  const body = isWhole ? text() : new Uint8Array(0);
+  if (isWhole) skip(COMMA_HEADER);
+  const header = text();
+  if (isWhole) skip(NONCE);
+  const nonce = isWhole ? text() : new Uint8Array(0);
+  skip(END);
+  if (at !== line.length || (isWhole && nonce.length !== 32)) {
+    throw new Unfit("malformed-bundle", "a line that is no record, no proof and no end");
+  }
+  return [header, nonce, body];
+}
+
+function startsWith(bytes, at, part) {
+  if (at + part.length > bytes.length) return false;
+  for (let n = 0; n < part.length; n += 1) if (bytes[at + n] !== part[n]) return false;
+  return true;
+}
+
+const DIGITS = new Uint8Array(256).fill(64);
+encoder.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+  .forEach((code, value) => (DIGITS[code] = value));
+
+/** The bytes of strict base64, at least one. */
+function decode(text) {
+  let length = text.length;
+  while (length > text.length - 2 && text[length - 1] === 61) length -= 1; // =
+  const bytes = new Uint8Array((length * 3) >> 2);
+  let [bits, held, at, wrong] = [0, 0, 0, length === 0 || text.length % 4 !== 0 ? 64 : 0];
+  for (let n = 0; n < length; n += 1) {
+    const digit = DIGITS[text[n]];
+    wrong |= digit;
+    bits = (bits << 6 | digit) & 0xfff;
+    held += 6;
+    if (held >= 8) {
+      held -= 8;
+      bytes[at] = bits >> held;
+      at += 1;
+    }
+  }
+  if ((wrong & 64) !== 0 || (bits & (1 << held) - 1) !== 0) {
+    throw new Unfit("malformed-bundle", "a text that is not base64");
+  }
+  return bytes;
+}
+
+async function readFirst(case_, file) {
+  const lines = new Lines();
+  let begin = new Uint8Array(0);
+  for await (const piece of pieces(file)) {
+    if (begin.length < 256) begin = joined([begin, piece], begin.length + piece.length).slice(0, 256);
+    const [, version = FORMAT] = VERSION.exec(String.fromCharCode(...begin)) ?? [];
+    if (version !== FORMAT) throw new Unfit("unknown-version", lossy.decode(latin1(version)));
+    for (const line of lines.take(piece)) return readScope(case_, readLine(line, "first"));
+  }
+  throw new Unfit("malformed-bundle", lines.size > 0 ? "a line without its end" : "an empty file");
+}
+
+const latin1 = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
+
+function readScope(case_, { log, scope }) {
+  const [[kind, name]] = Object.entries(scope ?? { log: null });
+  const session = kind === "task" ? null : name;
+  Object.assign(case_, { log, kind, session, task: scope?.task ?? null });
+}
+
+// 3 headers, 4 order, 5 links, 6 gaps
+
+function parseHeader(bytes) {
+  const [header, wrong] = parseCanonical(bytes, "header");
+  if (wrong !== "" || header[NAMES[header.kind] ?? "kind"] !== null) return [header, wrong];
+  return [header, `a ${header.kind} record without a ${NAMES[header.kind]}`];
+}
+
+function readHeader(case_, bytes) {
+  const [header, wrong] = parseHeader(bytes);
+  if (wrong !== "") {
+    const seq = isObject(header) && TESTS.seq(header.seq) ? header.seq : null;
+    case_.find(3, "bad-header", seq, wrong);
+  } else if (header.log !== case_.log) {
+    case_.find(3, "foreign-record", header.seq, header.log);
+  } else {
+    header.leaf = hex(leafHash(bytes));
+    header.body = null; // the members of its payload
+    return header;
+  }
+  return null;
+}
+
+function isNext(case_, { seq }) {
+  const last = case_.order;
+  case_.order = seq;
+  if (seq <= last) case_.find(4, "wrong-order", seq);
+  return seq > last;
+}
+
+const genesis = (log) => hex(sha256(encoder.encode(`colibri/ledger/v1\n${log}`)));
+
+/** A record that does not fit the one before it tells something only if it is not in doubt itself:
+ * if the next one, or the head, names its leaf. */
+function checkLink(case_, record) {
+  const { seq, leaf } = case_.last ?? { seq: 0, leaf: record.seq === 1 ? genesis(case_.log) : "" };
+  const linked = record.seq !== seq + 1 || record.prev === leaf;
+  if (linked) keepBreak(case_);
+  case_.unlinked = linked ? null : [seq, record];
+}
+
+function keepBreak(case_) {
+  if (case_.unlinked !== null) case_.breaks.add(case_.unlinked);
+  case_.unlinked = null;
+}
+
+async function checkHead(case_, head, file) {
+  const { seq, leaf } = case_.last;
+  if (head.seq > seq) {
+    case_.find(5, "truncated", seq + 1, `the bundle's head is ${head.seq}`);
+  } else if (head.seq !== seq || head.leaf !== leaf) {
+    case_.find(5, "wrong-head", seq);
+    case_.unlinked = null;
+  }
+  keepBreak(case_);
+  const isJudged = ![...case_.found.keys()].some((step) => step < 5);
+  if (case_.breaks.count > 0 && isJudged) await tellBreaks(case_, file);
+}
+
+/** Whether a record follows another one of the bundle, or one that is not here. */
+async function tellBreaks(case_, file) {
+  const wanted = new Set(case_.breaks.items.map(([, { prev }]) => prev));
+  const known = new Set([genesis(case_.log)]);
+  await read(file, (kind, line) => {
+    const leaf = kind === "record" ? hex(leafHash(line[0])) : null;
+    if (wanted.has(leaf)) known.add(leaf);
+  });
+  for (const [before, { seq, prev }] of case_.breaks.items) {
+    if (before === 0) case_.find(5, "broken-link", 1, "not the genesis");
+    else if (known.has(prev)) case_.find(5, "broken-link", seq);
+    else case_.find(5, "altered-header", before);
+  }
+  case_.found.get(5).count += case_.breaks.count - case_.breaks.items.length;
+}
+
+function checkGap(case_, { seq }) {
+  const before = case_.last?.seq ?? 0;
+  if (seq > before + 1 && case_.start <= before && seq <= case_.end) {
+    case_.find(6, "missing-record", before + 1, `${before + 1} to ${seq - 1}`);
+  }
 }
 
 // 7 payloads, 8 erasures
 
-async function readPayloads(case_) {
-  const { payloads } = case_.bundle;
-  const tag = encoder.encode("colibri/payload/v1\n");
-  const hashes = await hashMany(payloads, ({ nonce, body }) => sha256(tag, nonce, body));
-  for (const [at, { seq, body }] of payloads.entries()) {
-    const record = case_.bySeq.get(seq);
-    if (record === undefined) {
-      case_.find("stray-payload", seq);
-    } else if (hashes[at] !== record.payload) {
-      case_.find("altered-payload", seq);
-    } else {
-      let wrong;
-      [record.body, wrong] = parseCanonical(body, record.kind);
-      if (wrong === "" && AGREE[record.kind] && !AGREE[record.kind](record, record.body)) {
-        wrong = "its members contradict each other or the header";
-      }
-      if (wrong !== "") case_.find("bad-payload", seq, wrong);
+const COMMITMENT = encoder.encode("colibri/payload/v1\n");
+
+function readPayload(case_, record, nonce, body) {
+  if (nonce.length === 0) return;
+  if (hex(sha256(COMMITMENT, nonce, body)) !== record.payload) {
+    case_.find(7, "altered-payload", record.seq);
+    return;
+  }
+  let [value, wrong] = parseCanonical(body, record.kind);
+  if (wrong === "" && AGREE[record.kind] && !AGREE[record.kind](record, value)) {
+    wrong = "its members contradict each other or the header";
+  }
+  if (wrong !== "") case_.find(7, "bad-payload", record.seq, wrong);
+  else record.body = value;
+}
+
+function checkErasure(case_, { seq: at, kind, body }) {
+  const erasable = ["call.enter", "session.open", "thought", "task.text"].includes(kind);
+  const { marks, gaps } = case_;
+  marks.push((body === null ? 0 : THERE) | (erasable ? ERASABLE : 0));
+  for (const seq of kind === "erasure" && body !== null ? body.seqs : []) {
+    const place = gaps.place(seq);
+    const mark = place >= 0 && place < marks.size ? marks.bytes[place] : null;
+    if (seq >= at || (mark !== null && (mark & ERASABLE) === 0)) {
+      case_.find(8, "bad-erasure", at, seq);
+    } else if (mark !== null && (mark & THERE) !== 0) {
+      case_.find(8, "erased-payload", seq);
+    } else if (mark !== null) {
+      marks.bytes[place] |= ERASED;
     }
   }
 }
 
-function checkErasures(case_) {
-  const erasable = ["call.enter", "session.open", "thought", "task.text"];
-  for (const erasure of case_.records) {
-    for (const seq of erasure.kind === "erasure" && erasure.body ? erasure.body.seqs : []) {
-      const record = case_.bySeq.get(seq);
-      if (seq >= erasure.seq || (record && !erasable.includes(record.kind))) {
-        case_.find("bad-erasure", erasure.seq, seq);
-      } else if (record && record.body !== null) {
-        case_.find("erased-payload", seq);
-      } else if (record) {
-        case_.erased.add(seq);
-      }
-    }
+/** The records of which this is known. */
+function* marked({ marks, gaps }, isWanted) {
+  for (let place = 0; place < marks.size; place += 1) {
+    if (isWanted(marks.bytes[place])) yield gaps.seq(place);
   }
 }
 
 // 9 contents
 
-function checkContents(case_) {
-  const shown = new Set(toDisclose(case_).map((record) => record.seq));
-  const last = case_.records.findLast((record) => shown.has(record.seq))?.seq ?? 0;
-  // A header may stand alone within the stretch, and in a tail of it without a gap.
-  const reach = case_.hasGap(case_.start, last) ? case_.end : Math.max(case_.end, last);
-  for (const record of case_.records) {
-    const { seq, body } = record;
-    record.disclosed = shown.has(seq);
-    if (record.disclosed && body === null && !case_.erased.has(seq)) {
-      case_.find("missing-payload", seq);
-    } else if (!record.disclosed && !(case_.start <= seq && seq <= reach)) {
-      case_.find("stray-record", seq);
-    } else if (!record.disclosed && body !== null) {
-      case_.find("stray-payload", seq);
+/** Whether its payload belongs into the bundle. */
+function checkContents(case_, record) {
+  const { seq, body } = record;
+  const disclosed = case_.kind === "log" || belongs(case_, record);
+  if (!disclosed) case_.hidden += 1;
+  const at = case_.marks.size - 1;
+  if (disclosed && body === null && (case_.marks.bytes[at] & ERASABLE) !== 0) {
+    case_.marks.bytes[at] |= WANTED; // until an erasure names it
+  } else if (disclosed && body === null) {
+    case_.find(9, "missing-payload", seq);
+  } else if (!disclosed && !(case_.start <= seq && seq <= case_.reach)) {
+    case_.find(9, "stray-record", seq);
+  } else if (!disclosed && body !== null) {
+    case_.find(9, "stray-payload", seq);
+  }
+  return disclosed;
+}
+
+function checkMissing(case_) {
+  for (const seq of marked(case_, (mark) => (mark & (WANTED | ERASED)) === WANTED)) {
+    case_.find(9, "missing-payload", seq);
+  }
+}
+
+function belongs(case_, record) {
+  if (record.kind === "erasure") return namesOurs(case_, record);
+  if (case_.kind === "thoughts") {
+    const isOurs = record.session === case_.session;
+    return isOurs && (record.kind === "thought" || record.seq === case_.end);
+  }
+  return isOwn(case_, record, record.body !== null) ||
+    (CALLS.includes(record.kind) && case_.calls.has(record.call));
+}
+
+/** Whether it belongs in for itself, and not for the call that wrote it. */
+function isOwn(case_, { kind, seq, session, task }, isThere) {
+  const isInside = (case_.start <= seq && seq <= case_.end) || case_.kind === "task";
+  if (CHANGES.includes(kind)) return case_.tasks.has(task) && seq <= case_.end;
+  if (kind === "call.exit" && session === null && isThere && isInside) {
+    return case_.tasks.has(task); // it may be disclosed: how a call ended that did nothing
+  }
+  if (case_.kind === "session") {
+    return session === case_.session && (TRAIL.includes(kind) || isInside);
+  }
+  if (kind === "thought") return task === case_.task;
+  return TRAIL.includes(kind) && case_.sessions.has(session);
+}
+
+/** Read the bundle for what belongs into it: its stretch and its tasks, then their calls. */
+async function findScope(case_, file) {
+  const needs = new Map();
+  let [sealing, last] = [null, 0];
+  case_.isWhole = false;
+  await headers(file, (record, body) => {
+    const { kind, seq, session, task, call } = record;
+    if (seq > last + 1) case_.gaps.add(last + 1, seq - 1);
+    last = Math.max(last, seq);
+    const isOurs = session === case_.session;
+    if (kind === "session.open") {
+      case_.openings.add(session);
+      if (isOurs && case_.start === NOWHERE) {
+        Object.assign(case_, { start: seq, isWhole: case_.kind === "session" });
+      }
+    } else if (kind === "session.seal" && isOurs && sealing === null) {
+      sealing = call;
+      if (case_.kind === "thoughts") Object.assign(case_, { end: seq, isWhole: true });
+    } else if (kind === "call.exit" && call === sealing && case_.end === NOWHERE) {
+      case_.end = seq;
+    } else if (kind === "task" && case_.end === NOWHERE) {
+      case_.isWhole ||= task === case_.task;
+      const [change] = body.length > 0 ? parseCanonical(body, "task") : [null];
+      if (!needs.has(task)) needs.set(task, new Set());
+      for (const ids of dependenciesIn(change)) for (const id of ids ?? []) needs.get(task).add(id);
     }
-  }
-  const [stated, there] = [case_.bundle.seals, sealsOf(case_).map((seal) => seal.seq)];
-  const at = [...stated, Infinity].findIndex((seq, n) => seq !== (there[n] ?? Infinity));
-  if (at >= 0) case_.find("wrong-seals", Math.min(stated[at] ?? Infinity, there[at] ?? Infinity));
-}
-
-/** The records whose payloads belong into the bundle, by §8. */
-function toDisclose(case_) {
-  const { kind, records, session, task, start, end } = case_;
-  if (kind === "log") return records;
-  let own;
-  let tasks;
-  if (kind === "task") {
-    own = records.filter((r) => r.kind === "thought" && r.task === task);
-    tasks = new Set([task]);
-    const sessions = new Set(own.map((r) => r.session));
-    const ends = ["session.open", "session.seal"];
-    own = [...own, ...records.filter((r) => ends.includes(r.kind) && sessions.has(r.session))];
-  } else {
-    const inside = records.filter((r) => TRAIL.includes(r.kind) || (start <= r.seq && r.seq <= end));
-    own = inside.filter((r) => r.session === session);
-    const naming = own.filter((r) => ["session.open", "thought"].includes(r.kind));
-    tasks = new Set(naming.map((r) => r.task));
-  }
-  if (kind === "thoughts") {
-    own = own.filter((r) => r.kind === "thought" || r.seq === case_.end);
-  } else {
-    own = [...own, ...changesOf(case_, tasks), ...callsAbout(case_, tasks)];
-    const calls = new Set(own.map((r) => r.call));
-    own = [...own, ...records.filter((r) => CALLS.includes(r.kind) && calls.has(r.call))];
-  }
-  const erasures = records.filter((r) => r.kind === "erasure" && r.body !== null);
-  return [...own, ...erasures.filter((r) => r.body.seqs.some((seq) => case_.bySeq.has(seq)))];
-}
-
-/** What else may be disclosed: how calls about these tasks ended that changed nothing. */
-function callsAbout({ kind, records, start, end }, tasks) {
-  const isThere = ({ seq, body }) => body !== null && (kind === "task" || (start <= seq && seq <= end));
-  const isAbout = (r) => r.kind === "call.exit" && r.session === null && tasks.has(r.task);
-  return records.filter((r) => isAbout(r) && isThere(r));
-}
-
-/** The changes of these tasks, and of all that they have ever depended on. */
-function changesOf({ records, end }, tasks) {
-  const changes = groupBy(records.filter((r) => CHANGES.includes(r.kind) && r.seq <= end), "task");
-  const chosen = [];
-  for (const task of tasks) { // a Set grows while it is walked through
-    for (const record of changes.get(task) ?? []) {
-      chosen.push(record);
-      for (const ids of record.body?.set.depends_on ?? []) for (const id of ids ?? []) tasks.add(id);
+    if (["session.open", "thought"].includes(kind) && isOurs && task !== null) {
+      case_.tasks.add(task);
+    } else if (kind === "thought" && task === case_.task) {
+      case_.sessions.add(session);
     }
+  });
+  case_.end = Math.min(case_.end, last);
+  if (case_.kind !== "session") Object.assign(case_, { start: NOWHERE, tasks: new Set([case_.task]) });
+  for (const task of case_.tasks) { // a Set grows while it is walked through
+    for (const id of needs.get(task) ?? []) case_.tasks.add(id);
   }
-  return chosen;
+  if (case_.kind !== "thoughts") await findCalls(case_, file);
 }
 
-const sealsOf = ({ records }) => records.filter((r) => r.kind === "session.seal" && r.disclosed);
-
-function groupBy(records, member) {
-  const groups = new Map();
-  for (const record of records) {
-    if (!groups.has(record[member])) groups.set(record[member], []);
-    groups.get(record[member]).push(record);
-  }
-  return groups;
+async function findCalls(case_, file) {
+  let shown = 0;
+  await headers(file, (record, body) => {
+    const { kind, seq, call } = record;
+    if (kind === "erasure" && body.length > 0) {
+      const [value, wrong] = parseCanonical(body, "erasure");
+      if (wrong === "" && namesOurs(case_, { seq, body: value })) shown = seq;
+    } else if (case_.calls.has(call)) {
+      if (CALLS.includes(kind) || isOwn(case_, record, body.length > 0)) shown = seq;
+    } else if (isOwn(case_, record, body.length > 0)) {
+      case_.calls.add(call);
+      shown = seq;
+    }
+  });
+  const isLinked = !case_.gaps.between(case_.start, shown);
+  case_.reach = isLinked ? Math.max(case_.end, shown) : case_.end;
 }
 
-// 10 sessions and seals, 11 proofs
+/** Hand over the records and the bytes of their bodies, without a judgement. */
+async function headers(file, use) {
+  let last = 0;
+  await read(file, (kind, line) => {
+    const [header, wrong] = kind === "record" ? parseHeader(line[0]) : [null, kind];
+    if (wrong === "" && header.seq > last) {
+      last = header.seq;
+      use(header, line[2]);
+    }
+  });
+}
 
-async function checkSessions(case_) {
-  const sessions = new Map();
-  const openings = new Set();
-  for (const { kind, session } of case_.records) if (kind === "session.open") openings.add(session);
-  for (const record of case_.records) {
+const namesOurs = ({ gaps }, { seq: at, body }) =>
+  (body?.seqs ?? []).some((seq) => seq < at && gaps.place(seq) >= 0);
+
+// 10 sessions and seals
+
+/** The sessions that are open, and the names of those that are sealed. */
+class Trail {
+  open = new Map();
+  sealed = new Seen();
+
+  take(case_, record) {
     const { kind, seq, session: id } = record;
-    if (!TRAIL.includes(kind) || (case_.kind === "session" && id !== case_.session)) continue;
-    if (!sessions.has(id)) {
-      // index: of the next thought; after a gap it may be greater
-      // placed: the last record whose place in the session is known
-      sessions.set(id, { opened: 0, sealed: false, thoughts: [], index: 0, placed: 0 });
-    }
-    const session = sessions.get(id);
-    if (kind === "session.open" && session.opened) {
-      case_.find("second-open", seq, id);
+    if (!TRAIL.includes(kind) || (case_.kind === "session" && id !== case_.session)) return;
+    const session = this.open.get(id);
+    const isSealed = this.sealed.has(id);
+    if (kind === "session.open" && (session || isSealed)) {
+      case_.find(10, "second-open", seq, id);
     } else if (kind === "session.open") {
-      session.opened = seq;
-      session.placed = seq;
-    } else if (!session.opened) {
-      const lost = !openings.has(id) && case_.hasGap(0, seq);
-      case_.find(lost ? "missing-record" : "outside-session", seq, id);
-    } else if (session.sealed) {
-      case_.find(kind === "thought" ? "thought-after-seal" : "second-seal", seq, id);
+      // placed: the last record whose place in the session is known
+      // index: of the next thought; after a gap it may be greater
+      // first, last, leaf: its first thought, its last, and the leaf of this
+      const tree = new Tree();
+      this.open.set(id, { opened: seq, placed: seq, index: 0, first: 0, last: 0, leaf: ZEROS, tree });
+    } else if (isSealed) {
+      case_.find(10, kind === "thought" ? "thought-after-seal" : "second-seal", seq, id);
+    } else if (!session) {
+      const lost = case_.gaps.between(0, seq) && !case_.openings.has(id);
+      case_.find(10, lost ? "missing-record" : "outside-session", seq, id);
     } else if (kind === "thought") {
       checkThought(case_, record, session);
     } else {
-      await checkSeal(case_, record, session);
+      checkSeal(case_, record, session);
+      this.open.delete(id);
+      this.sealed.add(id);
     }
   }
-  case_.openSessions = [...sessions.values()].filter((session) => !session.sealed).length;
 }
 
-function checkThought(case_, thought, session) {
-  const { seq, body } = thought;
-  const gap = case_.hasGap(session.placed, seq); // others may lie there
+function checkThought(case_, { seq, body, leaf }, session) {
+  const gap = case_.gaps.between(session.placed, seq); // others may lie there
   if (body && gap && body.index > session.index) {
     session.index = body.index;
   } else if (body) { // otherwise it is erased; its header still holds its place
-    if (body.index !== session.index) case_.find("wrong-index", seq, body.index);
-    if (body.prev !== (session.thoughts.at(-1)?.leaf ?? ZEROS)) {
-      case_.find("broken-thought-chain", seq);
-    }
+    if (body.index !== session.index) case_.find(10, "wrong-index", seq, body.index);
+    if (body.prev !== session.leaf) case_.find(10, "broken-thought-chain", seq);
   }
   if (body || !gap) session.placed = seq;
   session.index += 1;
-  session.thoughts.push(thought);
+  session.first ||= seq;
+  Object.assign(session, { last: seq, leaf });
+  session.tree.add(unhex(leaf));
 }
 
-async function checkSeal(case_, { seq, body: stated }, session) {
-  const { thoughts, index } = session;
-  session.sealed = true;
-  const gap = case_.hasGap(session.opened, seq); // what lies there is for the proofs to show
+function checkSeal(case_, { seq, body: stated }, { opened, index, first, last, tree }) {
+  const gap = case_.gaps.between(opened, seq); // what lies there is for the proofs to show
   if (stated.count < index || (stated.count > index && !gap)) {
-    case_.find("wrong-count", seq, `${stated.count}, not ${index}`);
+    case_.find(10, "wrong-count", seq, `${stated.count}, not ${index}`);
   }
-  if (thoughts.length === 0) return;
-  const early = thoughts[0].seq - stated.first_seq;
-  const late = stated.last_seq - thoughts.at(-1).seq;
-  if (early < 0 || late < 0 || ((early || late) && !gap)) case_.find("wrong-range", seq);
-  if (!gap && stated.root !== hex(await treeRoot(thoughts.map((thought) => unhex(thought.leaf))))) {
-    case_.find("wrong-root", seq);
-  }
+  if (first === 0) return;
+  const [early, late] = [first - stated.first_seq, stated.last_seq - last];
+  if (early < 0 || late < 0 || ((early || late) && !gap)) case_.find(10, "wrong-range", seq);
+  if (!gap && stated.root !== hex(tree.root())) case_.find(10, "wrong-root", seq);
 }
 
-async function checkProofs(case_) {
-  const seals = new Map(sealsOf(case_).reverse().map((seal) => [seal.session, seal.body]));
-  const proven = case_.records.filter((r) => r.kind === "thought" && seals.has(r.session));
-  const thoughts = new Map(proven.map((thought) => [thought.seq, thought]));
-  for (const proof of case_.bundle.proofs) {
-    const thought = thoughts.get(proof.seq);
-    thoughts.delete(proof.seq);
-    if (thought === undefined) {
-      case_.find("bad-proof", proof.seq, "of no thought here that a seal covers");
-      continue;
-    }
-    const { root, count: size } = seals.get(thought.session);
-    const index = thought.body === null ? proof.index : thought.body.index;
-    const found = await rootOfProof(unhex(thought.leaf), index, size, proof.path.map(unhex));
-    const holds = found !== null && hex(found) === root;
-    if (!holds || proof.index !== index || proof.size !== size) {
-      case_.find("bad-proof", thought.seq, `the thought is ${index} of ${size}`);
+function keepSeal(case_, { seq, session, body: { count, root } }) {
+  case_.seals.add({ seq, session: show(session), count, root });
+  case_.isFitting ||= [root, `${count}:${root}`].includes(case_.root);
+}
+
+// 11 proofs
+
+/** The thoughts and the first seal of each session, until the proofs have come. */
+class Proofs {
+  thoughts = new Map();
+  seals = new Map();
+
+  keep({ kind, seq, session, leaf, body }) {
+    if (kind === "thought") {
+      this.thoughts.set(seq, { session, leaf: unhex(leaf), index: body?.index ?? null });
+    } else if (kind === "session.seal" && !this.seals.has(session)) {
+      this.seals.set(session, { size: body.count, root: body.root });
     }
   }
-  for (const seq of thoughts.keys()) case_.find("missing-proof", seq);
+
+  take(case_, proof) {
+    const thought = this.thoughts.get(proof.seq);
+    const seal = thought && this.seals.get(thought.session);
+    this.thoughts.delete(proof.seq);
+    if (!seal) {
+      case_.find(11, "bad-proof", proof.seq, "of no thought here that a seal covers");
+      return;
+    }
+    const index = thought.index ?? proof.index;
+    const found = rootOfProof(thought.leaf, index, seal.size, proof.path.map(unhex));
+    const holds = found !== null && hex(found) === seal.root;
+    if (!holds || proof.index !== index || proof.size !== seal.size) {
+      case_.find(11, "bad-proof", proof.seq, `the thought is ${index} of ${seal.size}`);
+    }
+  }
+
+  end(case_) {
+    for (const [seq, { session }] of this.thoughts) {
+      if (this.seals.has(session)) case_.find(11, "missing-proof", seq);
+    }
+  }
 }
 
 // 12 calls
@@ -795,195 +1224,313 @@ const MADE_BY = new Map(Object.entries({
   task_create: [["task", "task.text"]],
   task_update: [[], ["task"], ["task.text"], ["task", "task.text"]],
 }));
+const MOST_CHANGES = 2; // of any tool
+// The texts of its arguments that a tool records
+const RECORDED = new Map(Object.entries({
+  audit_session_start: ["intent"],
+  thought_record: ["content"],
+  task_create: ["title", "description"],
+  task_update: ["title", "description"],
+}));
+const UNKNOWN = Symbol("a value that an erased or missing record may have set");
 
-function checkCalls(case_) {
-  const records = case_.records.filter((r) => r.disclosed && r.kind !== "erasure");
-  for (const call of groupBy(records, "call").values()) checkCall(case_, call);
-}
+/** The calls that are open, and the names of all that were entered. */
+class Calls {
+  open = new Map();
+  entered = new Seen();
 
-/** All records of one call, which must be its enter, its changes and its exit. */
-function checkCall(case_, records) {
-  let enter = null;
-  let exit = null;
-  const changes = [];
-  for (const record of records) {
-    const isExit = record.kind === "call.exit";
-    const misplaced = CALLS.includes(record.kind) ? "bad-pair" : "stray-change";
-    if (record.kind === "call.enter" && !enter) {
-      enter = record;
-    } else if (!enter) {
-      const at = isExit ? record.body.enter : record.seq;
-      const lost = case_.hasGap(isExit ? at - 1 : 0, at + 1);
-      case_.find(lost ? "missing-record" : misplaced, lost ? at : record.seq);
-    } else if (exit || record.kind === "call.enter") {
-      case_.find(misplaced, record.seq);
-    } else if (isExit) {
-      exit = record;
+  take(case_, record) {
+    const { kind, seq } = record;
+    const call = this.open.get(record.call);
+    if (kind === "call.enter") {
+      if (call || this.entered.has(record.call)) {
+        case_.find(12, "bad-pair", seq);
+      } else {
+        this.open.set(record.call, { enter: record, changes: [], texts: {} });
+        this.entered.add(record.call);
+      }
+    } else if (!call) {
+      this.misplaced(case_, record);
     } else {
-      changes.push(record);
+      const same = (name) => call.enter[name] === null || call.enter[name] === record[name];
+      if (record.agent !== call.enter.agent || !same("session") || !same("task")) {
+        case_.find(12, "bad-pair", seq, "another session, task or agent");
+      }
+      if (kind === "call.exit") {
+        checkExit(case_, call, record);
+        case_.replay.settle(call.changes.filter((one) => CHANGES.includes(one.kind)));
+        this.open.delete(record.call);
+      } else if (call.changes.length === MOST_CHANGES) {
+        case_.find(12, "stray-change", seq);
+      } else {
+        Object.assign(call.texts, recorded(record));
+        call.changes.push({ kind, seq, task: record.task });
+      }
     }
   }
-  if (enter) checkChanges(case_, enter, changes, exit);
+
+  /** A record of a call that was not entered, or has ended. */
+  misplaced(case_, { kind, seq, call, body }) {
+    const isExit = kind === "call.exit";
+    const at = isExit ? body.enter : seq;
+    const lost = case_.gaps.between(isExit ? at - 1 : 0, at + 1);
+    if (lost && !this.entered.has(call)) case_.find(12, "missing-record", at);
+    else case_.find(12, isExit ? "bad-pair" : "stray-change", seq);
+  }
+
+  end(case_) {
+    for (const { changes } of this.open.values()) {
+      for (const { seq } of changes) case_.find(12, "stray-change", seq);
+    }
+  }
+
+  listed() {
+    const calls = [...this.open.values()].slice(0, MAX_LISTED);
+    return calls.map(({ enter: { seq, call, body } }) => ({ seq, call, tool: body && show(body.tool) }));
+  }
 }
 
-function checkChanges(case_, enter, changes, exit) {
-  const tool = enter.body === null ? null : enter.body.tool; // null: erased
-  for (const record of exit ? [...changes, exit] : changes) {
-    const same = (name) => enter[name] === null || enter[name] === record[name];
-    if (record.agent !== enter.agent || !same("session") || !same("task")) {
-      case_.find("bad-pair", record.seq, "another session, task or agent");
-    }
+function checkExit(case_, call, exit) {
+  const { enter, changes } = call;
+  const { tool, outcome } = exit.body;
+  if (exit.body.enter !== enter.seq || (enter.body !== null && enter.body.tool !== tool)) {
+    case_.find(12, "bad-pair", exit.seq, "another enter or tool");
+    return;
   }
-  if (exit === null) {
-    case_.openCalls.push({ seq: enter.seq, call: enter.call, tool: tool && show(tool) });
-  } else if (exit.body.enter !== enter.seq || (tool !== null && exit.body.tool !== tool)) {
-    return case_.find("bad-pair", exit.seq, "another enter or tool");
-  }
-  const allowed = exit?.body.outcome === "ok" ? (MADE_BY.get(exit.body.tool) ?? NONE) : NONE;
-  const made = changes.map((change) => change.kind).join();
+  const allowed = outcome === "ok" ? (MADE_BY.get(tool) ?? NONE) : NONE;
+  const made = changes.map(({ kind }) => kind).join();
   if (!allowed.some((kinds) => kinds.join() === made)) {
     const most = allowed.at(-1);
-    const foreign = changes.filter((change) => !most.includes(change.kind));
+    const foreign = changes.filter(({ kind }) => !most.includes(kind));
     const stray = foreign.length > 0 ? foreign : changes.slice(most.length);
-    for (const change of stray) case_.find("stray-change", change.seq);
-    if (exit && stray.length === 0) case_.find("missing-change", exit.seq);
+    for (const { seq } of stray) case_.find(12, "stray-change", seq);
+    if (stray.length === 0) case_.find(12, "missing-change", exit.seq);
+  } else if (outcome === "ok" && enter.body !== null) {
+    checkDigests(case_, call, tool);
   }
-  return undefined;
+}
+
+/** Whether the texts of its arguments are those that it recorded, or that stood there before. */
+function checkDigests(case_, { enter, texts }, tool) {
+  const task = case_.replay.tasks.get(enter.task);
+  for (const name of RECORDED.get(tool) ?? []) {
+    const stated = enter.body.arguments?.[name] ?? null;
+    const { [name]: known = UNKNOWN } = name in texts ? texts : (task?.values ?? {});
+    if (stated !== null && known !== UNKNOWN && known !== `${stated.sha256} ${stated.size}`) {
+      case_.find(12, "wrong-digest", enter.seq, name);
+    }
+  }
+}
+
+/** The digests of the texts that a change records. */
+function recorded({ kind, body }) {
+  if (body === null) return valuesOf(TEXTS, UNKNOWN);
+  if (kind === "thought") return { content: digest(body.content) };
+  if (kind === "session.open") return { intent: digest(body.intent) };
+  return kind === "task.text" ? said(stored(body.set)) : {};
+}
+
+function digest(text) {
+  if (text === null) return null;
+  const bytes = encoder.encode(text);
+  return `${hex(sha256(bytes))} ${bytes.length}`;
 }
 
 // 13 tasks
 
 const ENDED = ["DONE", "CANCELLED"];
 const NEEDS_DEPENDENCIES = ["APPLY", "VERIFY", "DONE"];
-const UNKNOWN = Symbol("a value that an erased or missing record may have set");
 const NOTHING = valuesOf([...members("fields").keys(), ...members("texts").keys()], UNKNOWN);
 
 /** A task as its records leave it; before the first of them nothing is known. */
 class Task {
-  values = NOTHING;
+  values = NOTHING; // of its texts the digests
   version = 0;
   attempt = 1;
   began = 0; // the record that began the attempt
-  last = 0; // its last record, and the call that wrote it
+  thought = 0; // the last about it
+  last = 0; // its last record, and the call that wrote it, while that is open
   call = "";
   texted = false; // whether its version has its task.text already
   isNew = false; // whether its last record created it
+  waiting = new Set(); // the tasks that depend on it
+
+  get needs() {
+    return this.values.depends_on === UNKNOWN ? [] : this.values.depends_on;
+  }
 }
 
-/** All tasks, while their records are taken one by one. */
+/** The tasks that can still change, or lead to one that can; and the names of all others. */
 class Replay {
   tasks = new Map();
-  thoughts = new Map(); // the last about each task
-  steps = 0;
+  ended = new Seen();
 
-  constructor(case_) {
-    this.case = case_;
+  take(case_, record, disclosed) {
+    const { kind, seq, task: id } = record;
+    if (CHANGES.includes(kind) && disclosed) {
+      this.change(case_, record);
+    } else if (["session.open", "thought"].includes(kind) && id !== null) {
+      const judged = disclosed && [id, null].includes(case_.task);
+      if (judged && !this.exists(id)) case_.find(13, "unknown-task", seq, id); // 10
+      if (kind === "thought" && this.tasks.has(id)) this.tasks.get(id).thought = seq;
+    }
+  }
+
+  exists(id) {
+    return this.tasks.has(id) || this.ended.has(id);
   }
 
   /** A task or task.text record; without a body it is a text that was erased. */
-  take(record) {
-    const { seq, call } = record;
-    if (!this.tasks.has(record.task)) this.tasks.set(record.task, new Task());
-    const task = this.tasks.get(record.task);
+  change(case_, record) {
+    const { seq, call, task: id } = record;
+    if (this.ended.has(id)) return case_.find(13, "change-after-end", seq, id); // 4
+    if (!this.tasks.has(id)) this.tasks.set(id, new Task());
+    const task = this.tasks.get(id);
     const isText = record.kind === "task.text";
     const [first, old] = [task.version === 0, task.values.status];
     const shares = isText && call === task.call && !task.texted;
+    if (ENDED.includes(old) && !shares) return case_.find(13, "change-after-end", seq, id); // 4
     const expected = shares ? task.version : task.version + 1;
     const body = record.body ?? { version: expected, set: {} };
-    const lost = body.version > expected && this.case.hasGap(task.last, seq);
+    const made = stored(body.set);
+    const lost = body.version > expected && case_.gaps.between(task.last, seq);
     if (lost) { // go on with what this record says, and nothing else
-      this.case.find("missing-record", seq, record.task);
+      case_.find(13, "missing-record", seq, id);
       task.values = NOTHING;
     } else {
-      const rules = first ? this.creation(record, body) : this.change(record, body, expected);
-      for (const code of rules) this.case.find(code, seq, record.task);
+      for (const code of this.broken(case_, record, body, made, expected)) case_.find(13, code, seq, id);
     }
     const unsaid = record.body === null ? valuesOf(members("texts").keys(), UNKNOWN) : {};
-    task.values = { ...task.values, ...unsaid, ...said(body.set) };
-    if (first || (!lost && isRetry(old, body.set.status?.[1]))) task.began = seq;
+    this.link(id, task, { ...task.values, ...unsaid, ...said(made) });
+    if (first || (!lost && isRetry(old, made.status?.[1]))) task.began = seq;
     const { version, attempt = task.attempt } = body;
     Object.assign(task, { version, attempt, last: seq, call, texted: isText, isNew: first && !lost });
+    return undefined;
   }
 
-  /** Which rules of §6 a task's first record breaks, by their numbers. */
-  *creation(record, body) {
-    if (!isCreation(body.set, "fields") || body.version !== 1 || body.attempt !== 1) {
-      yield "bad-creation"; // 1
-    } else if (body.set.status[1] !== "INIT") {
-      yield "illegal-move"; // 1
-    }
-    yield* this.dependencies(record, body, true); // 7
-  }
-
-  /** The same for a later record, which should have the version that is expected. */
-  *change(record, body, expected) {
+  /** Which rules of §6 a record breaks. */
+  *broken(case_, record, body, made, expected) {
     const task = this.tasks.get(record.task);
-    const shares = expected === task.version;
-    const after = { ...task.values, ...said(body.set) };
+    const first = task.version === 0;
+    yield* first ? creation(body) : changed(task, body, made, expected);
+    yield* this.dependencies(record.task, made, first);
+    if (!first && task.values.status !== UNKNOWN) yield* this.moved(case_, record, made, body);
+  }
+
+  /** Give a task its new values, and tell those that it depends on. */
+  link(id, task, values) {
+    for (const other of task.needs) this.tasks.get(other)?.waiting.delete(id);
+    task.values = values;
+    for (const other of task.needs) this.tasks.get(other)?.waiting.add(id);
+  }
+
+  /** Which rules of §6 about a task's state its change breaks, by their numbers. */
+  *moved(case_, record, made, body) {
+    const task = this.tasks.get(record.task);
+    const after = { ...task.values, ...said(made) };
     const [old, now] = [task.values.status, after.status];
-    if (task.isNew && shares) {
-      if (record.body !== null && !isCreation(body.set, "texts")) yield "bad-creation"; // 1
-    } else if (Object.entries(body.set).some(([name, pair]) => isWrong(task.values[name], ...pair))) {
-      yield "wrong-change"; // 3
-    }
-    if (body.version !== expected) yield "wrong-version"; // 2
-    yield* this.dependencies(record, body, false); // 7
-    if (old === UNKNOWN) return;
     if ((body.attempt ?? task.attempt) !== task.attempt + (isRetry(old, now) ? 1 : 0)) {
       yield "wrong-attempt"; // 6
     }
-    const moves = {
-      "change-after-end": ENDED.includes(old) && !shares, // 4
-      "illegal-move": old !== now && !MOVES[old].includes(now), // 5
-      "blocked-move": this.isBlocked(after, body.set), // 8
-      "missing-evidence": old !== now && now === "DONE" && this.lacksEvidence(record), // 9
-    };
-    yield* Object.keys(moves).filter((code) => moves[code]).slice(0, 1);
+    if (old !== now && !MOVES[old].includes(now)) yield "illegal-move"; // 5
+    else if (this.isBlocked(after, made)) yield "blocked-move"; // 8
+    else if (old !== now && now === "DONE" && lacksEvidence(case_, record, task)) {
+      yield "missing-evidence"; // 9
+    }
   }
 
-  *dependencies(record, { set }, first) {
-    const ids = set.depends_on?.[1] ?? [];
-    if (!ids.every((id) => this.tasks.has(id))) yield "unknown-task";
+  isBlocked({ status, depends_on: ids }, made) {
+    return ("status" in made || "depends_on" in made) && NEEDS_DEPENDENCIES.includes(status) &&
+      ids !== UNKNOWN &&
+      ids.some((id) => this.tasks.has(id) && !ENDED.includes(this.tasks.get(id).values.status));
+  }
+
+  *dependencies(id, made, first) {
+    const ids = made.depends_on?.[1] ?? [];
+    if (!ids.every((other) => this.exists(other))) yield "unknown-task"; // 7
+    if (ids.includes(id) || (ids.length > 0 && !first && this.leadsBack(id, ids))) {
+      yield "dependency-cycle"; // 7
+    }
+  }
+
+  /** Whether its dependencies lead back to a task, or nobody could tell: both ends have more links
+   * than a server follows. */
+  leadsBack(id, ids) {
+    const ahead = this.reach(ids, (task) => task.needs);
+    if (ahead !== null) return ahead.has(id);
+    const behind = this.reach([id], (task) => task.waiting);
+    return behind === null || ids.some((other) => behind.has(other));
+  }
+
+  /** All tasks that links lead to; null if there are too many links. */
+  reach(ids, links) {
     const seen = new Set(ids);
-    for (const id of first ? [] : seen) { // on a new task nothing depends yet; seen grows
-      if (this.tasks.has(id) && id !== record.task && this.steps <= MAX_STEPS) {
-        const further = this.needs(this.tasks.get(id).values);
-        this.steps += 1 + further.length;
-        for (const next of further) seen.add(next);
+    let count = 0;
+    for (const id of seen) { // a Set grows while it is walked through
+      for (const other of this.tasks.has(id) ? links(this.tasks.get(id)) : []) {
+        count += 1;
+        if (count > MAX_LINKS) return null;
+        seen.add(other);
       }
     }
-    if (seen.has(record.task)) yield "dependency-cycle";
+    return seen;
   }
 
-  /** What a task with these values depends on, as far as that is here. */
-  needs({ depends_on: ids }) {
-    return ids === UNKNOWN ? [] : ids.filter((id) => this.tasks.has(id));
+  /** The call that made these changes has ended. A task that has ended for ever, and depends on no
+   * other than such, is forgotten but for its name. */
+  settle(changes) {
+    const queue = changes.map(({ task }) => task);
+    for (const id of queue) {
+      const task = this.tasks.get(id);
+      if (!task) continue;
+      task.call = "";
+      if (!ENDED.includes(task.values.status) || task.needs.some((one) => this.tasks.has(one))) continue;
+      queue.push(...task.waiting);
+      this.ended.add(id);
+      this.tasks.delete(id);
+    }
   }
+}
 
-  isBlocked(values, made) {
-    const moved = "status" in made || "depends_on" in made;
-    return moved && NEEDS_DEPENDENCIES.includes(values.status) &&
-      this.needs(values).some((id) => !ENDED.includes(this.tasks.get(id).values.status));
-  }
+/** Which rules of §6 a task's first record breaks, by their numbers. */
+function* creation({ set, version, attempt }) {
+  if (!isCreation(set, "fields") || version !== 1 || attempt !== 1) yield "bad-creation"; // 1
+  else if (set.status[1] !== "INIT") yield "illegal-move"; // 1
+}
 
-  /** Whether no thought is about the attempt; where one may lie in a gap, that is noted. */
-  lacksEvidence({ seq, task }) {
-    const { began } = this.tasks.get(task);
-    if ((this.thoughts.get(task) ?? 0) > began) return false;
-    const excused = this.case.hasGap(began, seq) && task !== this.case.task;
-    if (excused) this.case.note("evidence", `record ${seq}, ${task}`);
-    return !excused;
+/** The same for a later record, which should have the version that is expected. */
+function* changed(task, { set, version }, made, expected) {
+  if (task.isNew && expected === task.version) {
+    if (Object.keys(set).length > 0 && !isCreation(set, "texts")) yield "bad-creation"; // 1
+  } else if (Object.entries(made).some(([name, pair]) => isWrong(task.values[name], ...pair))) {
+    yield "wrong-change"; // 3
   }
+  if (version !== expected) yield "wrong-version"; // 2
+}
+
+/** Whether no thought is about the attempt; where one may lie in a gap, that is noted. */
+function lacksEvidence(case_, { seq, task: id }, { began, thought }) {
+  if (thought > began) return false;
+  const excused = case_.gaps.between(began, seq) && id !== case_.task;
+  if (excused) case_.excused.add(`record ${seq}, ${id}`);
+  return !excused;
 }
 
 function valuesOf(names, value) {
   return Object.fromEntries(Array.from(names, (name) => [name, value]));
 }
 
+/** Changes with digests in place of texts. */
+function stored(made) {
+  const keep = (name) => (members("texts").has(name) ? digest : (value) => value);
+  return Object.fromEntries(Object.entries(made).map(([name, pair]) => [name, pair.map(keep(name))]));
+}
+
 const said = (made) => Object.fromEntries(Object.entries(made).map(([name, [, now]]) => [name, now]));
 const isRetry = (old, now) => old === "VERIFY" && now === "GATHER";
 const isSame = (a, b) => dump(a) === dump(b);
 const isWrong = (before, old, now) => before !== UNKNOWN && (!isSame(old, before) || isSame(old, now));
+const dependenciesIn = (change) => change?.set?.depends_on ?? [];
 
 function isCreation(made, shape) {
   const names = Object.keys(made);
@@ -991,38 +1538,23 @@ function isCreation(made, shape) {
     Object.values(made).every(([old]) => old === null);
 }
 
-function checkTasks(case_) {
-  const replay = new Replay(case_);
-  for (const record of case_.records) {
-    const { kind, seq, task, disclosed } = record;
-    if (["session.open", "thought"].includes(kind) && task !== null) {
-      const judged = disclosed && [task, null].includes(case_.task);
-      if (judged && !replay.tasks.has(task)) case_.find("unknown-task", seq, task); // 10
-      if (kind === "thought") replay.thoughts.set(task, seq);
-    } else if (CHANGES.includes(kind) && disclosed) {
-      replay.take(record);
-    }
-  }
-  if (replay.steps > MAX_STEPS) case_.find("too-complex", null);
-}
-
 // 14 outside
 
+function checkSeen(case_, { seq, leaf }) {
+  case_.isKnown = true;
+  if (leaf !== case_.head.leaf) case_.find(14, "head-differs", seq);
+}
+
 function checkOutside(case_) {
-  const { kind, root, head, bySeq } = case_;
-  const seals = sealsOf(case_);
-  const last = case_.records.at(-1).seq;
-  if (root !== null && !seals.some((seal) => seal.body.root === root)) {
-    case_.find("root-differs", seals.length === 1 ? seals[0].seq : null);
+  const { kind, root, head, seals, last } = case_;
+  if (root !== null && !case_.isFitting) {
+    case_.find(14, "root-differs", seals.count === 1 ? seals.items[0].seq : null);
   }
-  if (head === null) return;
-  const { seq, leaf } = head;
-  if (bySeq.has(seq)) {
-    if (bySeq.get(seq).leaf !== leaf) case_.find("head-differs", seq);
-  } else if (seq > last && (kind === "log" || (kind === "session" && seals.length === 0))) {
-    case_.find("truncated", last + 1, `record ${seq} was seen`);
+  if (head === null || case_.isKnown) return;
+  if (head.seq > last.seq && (kind === "log" || (kind === "session" && seals.count === 0))) {
+    case_.find(14, "truncated", last.seq + 1, `record ${head.seq} was seen`);
   } else {
-    case_.find("head-not-covered", seq);
+    case_.find(14, "head-not-covered", head.seq);
   }
 }
 
@@ -1031,12 +1563,11 @@ function checkOutside(case_) {
 // §10: the findings, the line of the verdict that each turns to "no", and what it means
 export const CODES = {
   "unreadable": ["unknown", "the file cannot be read"],
-  "too-large": ["unknown", "the file is larger than 256 MiB"],
+  "too-large": ["unknown", "a line of the file is larger than 16 MiB"],
   "malformed-bundle": ["unknown", "the file is not made like a bundle"],
   "unknown-version": ["unknown", "the file is of another version"],
   "empty-bundle": ["unknown", "the bundle holds no records: there is nothing to check"],
   "head-not-covered": ["unknown", "the head that was given is not in this bundle"],
-  "too-complex": ["unknown", "the dependencies are too many to follow"],
   "bad-header": ["intact", "the header is not made like one"],
   "foreign-record": ["intact", "the record is of another log"],
   "wrong-order": ["intact", "the record does not come after the one before it"],
@@ -1051,7 +1582,6 @@ export const CODES = {
   "missing-record": ["complete", "a record is missing"],
   "missing-payload": ["complete", "the payload is missing, and no erasure names it"],
   "stray-record": ["complete", "this kind of bundle has no place for the record"],
-  "wrong-seals": ["complete", "seals does not list the seals of the bundle"],
   "second-seal": ["sealed", "the session was sealed already"],
   "thought-after-seal": ["sealed", "the session was sealed already"],
   "wrong-index": ["sealed", "the index is not the thought's place in its session"],
@@ -1066,6 +1596,7 @@ export const CODES = {
   "outside-session": ["rules", "the session was not open yet"],
   "bad-pair": ["rules", "the record does not fit the call that it names"],
   "stray-change": ["rules", "no call that ended well has made this change"],
+  "wrong-digest": ["rules", "a text of the call's arguments is not the one that it recorded"],
   "missing-change": ["rules", "the call has not made the changes that its tool makes"],
   "bad-creation": ["rules", "no task begins like this"],
   "wrong-version": ["rules", "the version is not the next"],
@@ -1087,38 +1618,46 @@ export const NOTES = {
   "truth": "whether what was recorded is true, or something was never recorded",
   "clock": "the times, which are the server's own; the order is the number",
   "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
-  "arguments": "whether a call's arguments and answer fit what it recorded",
+  "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
   "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
   "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
   "outside-root": "whether a seal's root is the one that was published",
+  "size": "how many thoughts the root that was given covers: it came without its size",
   "gaps": "what the missing records are, and that those around them are of one chain",
   "undisclosed": "records of which only the header is here",
   "erased": "payloads that can no longer be read",
   "evidence": "whether there was a thought about a task that became DONE",
 };
 
-function conclude(case_, skipped) {
-  const { kind, records, badLines } = case_;
-  const seals = skipped ? [] : sealsOf(case_);
+function conclude(case_) {
+  const { kind, last, found, badLines } = case_;
+  const step = Math.min(10, ...found.keys());
+  const skipped = step < 10;
+  const bad = badLines.get(step) ?? new Set();
+  const { items: findings, count: finding_count } = found.get(step) ?? new Listed();
   const lines = valuesOf(LINES, skipped ? "not checked" : "yes");
   for (const code of skipped ? ["truth", "clock", "skipped"] : ["truth", "clock"]) case_.note(code);
+  const erased = skipped ? null : [...marked(case_, (mark) => (mark & ERASED) !== 0)];
+  const seals = skipped ? new Listed() : case_.seals;
   if (!skipped) {
-    lines.sealed = case_.openSessions > 0 ? "open" : seals.length > 0 ? "yes" : "none";
+    lines.sealed = case_.trail.open.size > 0 ? "open" : seals.count > 0 ? "yes" : "none";
     lines.rules = kind === "thoughts" ? "not checked" : "yes";
-    noteWhatIsOpen(case_, seals);
+    noteWhatIsOpen(case_, erased.length);
   }
-  for (const line of LINES) if (badLines.has(line)) lines[line] = "no";
-  const unclear = badLines.size > 0 ? "cannot tell" : "good";
+  for (const line of LINES) if (bad.has(line)) lines[line] = "no";
+  const calls = skipped || kind === "thoughts" ? null : case_.ledger;
   return new Verdict({
-    verdict: Object.values(lines).includes("no") ? "bad" : unclear,
-    bundle: records.length > 0 ? described(case_) : null,
+    verdict: Object.values(lines).includes("no") ? "bad" : bad.size > 0 ? "cannot tell" : "good",
+    bundle: last === null ? null : described(case_),
     lines,
-    seals: seals.map(({ seq, session, body: { count, root } }) =>
-      ({ seq, session: show(session), count, root })),
-    erased: skipped ? null : [...case_.erased].sort((a, b) => a - b),
-    open_calls: skipped || kind === "thoughts" ? null : case_.openCalls,
-    findings: case_.findings,
-    finding_count: case_.findingCount,
+    seals: seals.items,
+    seal_count: seals.count,
+    erased: erased?.slice(0, MAX_LISTED) ?? null,
+    erased_count: erased?.length ?? null,
+    open_calls: calls?.listed() ?? null,
+    open_call_count: calls?.open.size ?? null,
+    findings,
+    finding_count,
     not_checked: case_.notes,
   });
 }
@@ -1134,25 +1673,25 @@ class Verdict {
   }
 }
 
-function described({ kind, session, task, records }) {
-  const { log, seq, leaf } = records.at(-1);
-  const first_seq = records[0].seq;
-  return { log, kind, session, task, records: records.length, first_seq, head: { seq, leaf } };
+function described({ kind, session, task, records, firstSeq: first_seq, last: { log, seq, leaf } }) {
+  return { log, kind, session, task, records, first_seq, head: { seq, leaf } };
 }
 
-function noteWhatIsOpen(case_, seals) {
-  const { kind, gaps, erased } = case_;
+function noteWhatIsOpen(case_, erased) {
+  const { kind, gaps, root, hidden, excused } = case_;
   const known = case_.head?.seq ?? 0;
-  const hidden = case_.records.filter((record) => !record.disclosed).length;
-  const spans = gaps.slice(0, 4).map(([first, last]) => `${first} to ${last}`).join(", ");
+  const end = Math.min(case_.end, case_.last.seq);
+  const spans = gaps.first.slice(0, 4).map((first, at) => `${first} to ${gaps.last[at]}`).join(", ");
   for (const [code, applies, fact] of [
     ["arguments", kind !== "thoughts", ""],
     ["rules", kind === "thoughts", ""],
-    ["outside-head", known < case_.end || case_.hasGap(case_.end, known), ""],
-    ["outside-root", seals.length > 0 && case_.root === null, ""],
-    ["gaps", gaps.length > 0, `${gaps.length} in all, ${spans}`],
+    ["outside-head", known < end || gaps.between(end, known), ""],
+    ["outside-root", case_.seals.count > 0 && root === null, ""],
+    ["size", root !== null && !root.includes(":"), ""],
+    ["gaps", gaps.first.length > 0, `${gaps.first.length} in all, ${spans}`],
     ["undisclosed", hidden > 0, `${hidden} in all`],
-    ["erased", erased.size > 0, `${erased.size} in all`],
+    ["erased", erased > 0, `${erased} in all`],
+    ["evidence", excused.count > 0, `${excused.count} in all, first ${excused.items[0]}`],
   ]) {
     if (applies) case_.note(code, fact);
   }

@@ -170,11 +170,14 @@ class Demo:
     def forge(self) -> None:
         """A copy in which one thought says something else."""
         with open(self._file(BUNDLE), encoding="utf-8") as file:
-            bundle = json.load(file)
-        for payload in bundle["payloads"].values():
-            body = base64.b64decode(payload["body"])
-            payload["body"] = base64.b64encode(body.replace(TRUTH.encode(), LIE.encode())).decode()
-        files.write([json.dumps(bundle).encode()], self._file(FORGED))
+            lines = [json.loads(line) for line in file]
+        for record in lines:
+            body = base64.b64decode(record.get("body", ""))
+            if TRUTH.encode() in body:
+                forged = body.replace(TRUTH.encode(), LIE.encode())
+                record["body"] = base64.b64encode(forged).decode()
+        texts = [json.dumps(line, separators=(",", ":")) + "\n" for line in lines]
+        files.write([text.encode() for text in texts], self._file(FORGED))
         self._say()
         self._say("A forged copy: one thought was made to look better", "bold")
         self._line("was", "", TRUTH)

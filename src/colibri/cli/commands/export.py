@@ -39,11 +39,12 @@ The root, the head and the check command it prints describe this log as it is no
 something only to a person who got the same root or head from somewhere else, such as the answer of
 merkle_finalize or a receipt.
 
---json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
-head {seq, leaf} (of its last record).
+--json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it,
+each SIZE:HEX) and head {seq, leaf} (of its last record). A bundle may be of any size: it is a line
+for each record, and is written and checked line by line.
 
 Exit codes: 0 written, 1 no such session, task or thought, or FILE already exists, 73 configuration,
-75 resource.
+75 resource. Unless it is 0, no file is left behind.
 """
 
 

@@ -5,9 +5,12 @@ import argparse
 from colibri.cli import files, lookup, project, terminal
 from colibri.cli.complaint import Misuse
 from colibri.cli.show import report_page, written
+from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
+
+MAX_EVIDENCE = 64 * 1024 * 1024  # of a page, which holds it several times
 
 HELP = "write a page that shows and proves what an agent did"
 
@@ -27,12 +30,13 @@ examples:
 
 colibri sessions and colibri tasks list the ids. If a session and a task share an id, the session
 wins. Send readers the root of the seal, or a head, separately: the page has a field to compare it.
+A page holds at most 64 MiB of evidence, about 50,000 records; colibri export has no such limit.
 
---json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it) and
-head {seq, leaf} (of its last record).
+--json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it,
+each SIZE:HEX) and head {seq, leaf} (of its last record).
 
-Exit codes: 0 written, 1 no such session or task, or FILE already exists, 73 configuration,
-75 resource.
+Exit codes: 0 written, 1 no such session or task, too much for a page, or FILE already exists,
+73 configuration, 75 resource. Unless it is 0, no file is left behind.
 """
 
 
@@ -56,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             files.refuse_links(path, config.project)
             files.refuse_existing(path, force=options.force)
         contents = _contents(reader, options.id)
+        _refuse_large(reader, contents)
         size = files.write(report_page.write(bundle.write(reader, contents)), path)
         written.say(written.facts(reader, contents, path, size), options)
     if options.open:
@@ -66,6 +71,21 @@ def run(options: argparse.Namespace) -> int:
 def _contents(reader: Connection, id: str) -> Contents:
     session, _ = lookup.either(reader, id)
     return bundle.of_task(reader, id) if session is None else bundle.of_session(reader, id)
+
+
+def _refuse_large(reader: Connection, contents: Contents) -> None:
+    """Before anything is written: a page that a browser cannot check is no evidence."""
+    size = 0
+    for line in bundle.write(reader, contents):
+        size += len(line)
+        if size > MAX_EVIDENCE:
+            ((kind, id),) = (contents.scope or {}).items()
+            raise Refused(
+                "ERR_TOO_LARGE",
+                f"the evidence of {id} is larger than {MAX_EVIDENCE >> 20} MiB,"
+                " which is more than a page can show and check",
+                hint=f"colibri export --{kind} {id} writes it into a file without this limit",
+            )
 
 
 def _open(path: str) -> None:

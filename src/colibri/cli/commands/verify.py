@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse, why
@@ -69,17 +69,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--session", metavar="ID", help="only this session, from opening to seal")
     what.add_argument("--task", metavar="ID", help="only the records of this task")
     parser.add_argument(
-        "--root", metavar="HEX", type=_root, help="the root of a seal, kept elsewhere"
+        "--root", metavar="SIZE:HEX", type=_root, help="the root of a seal, kept elsewhere"
     )
     parser.add_argument("--head", metavar="SEQ:HEX", type=_head, help="a head, kept elsewhere")
     terminal.json_option(parser, "the verdict as JSON")
     project.option(parser)
 
 
-def _root(text: str) -> bytes:
-    if not re.fullmatch("[0-9a-fA-F]{64}", text):
-        raise argparse.ArgumentTypeError("a root is 64 hex digits")
-    return bytes.fromhex(text)
+class Root(NamedTuple):
+    """A root, and of how many thoughts it is said to be."""
+
+    size: int | None
+    hash: bytes
+
+    def __str__(self) -> str:
+        return self.hash.hex() if self.size is None else f"{self.size}:{self.hash.hex()}"
+
+    def is_of(self, session: Session) -> bool:
+        return session.root == self.hash and self.size in (session.record_count, None)
+
+
+def _root(text: str) -> Root:
+    found = re.fullmatch("(?:([1-9][0-9]{0,15}):)?([0-9a-fA-F]{64})", text)
+    if not found:
+        raise argparse.ArgumentTypeError("a root is SIZE:HEX, a number and 64 hex digits")
+    return Root(int(found[1]) if found[1] else None, bytes.fromhex(found[2]))
 
 
 def _head(text: str) -> Head:
@@ -108,39 +122,44 @@ def _judge_bundle(options: argparse.Namespace) -> int:
     """By the independent verifier; its verdict as it is."""
     import colibri_verify  # noqa: PLC0415 - 15 ms that no other command need wait
 
-    root = options.root and options.root.hex()
+    root = options.root and str(options.root)
     head = options.head and (options.head.seq, options.head.leaf.hex())
     try:
-        data = _read(options.file, colibri_verify.MAX_FILE + 1)
-        judged = colibri_verify.verify(data, root=root, head=head)
+        with _opened(options.file) as plain, colibri_verify.rereadable(plain) as file:
+            start = _start(options.file, file)
+            judged = colibri_verify.verify(file, root=root, head=head)
+    except OSError as problem:
+        raise ResourceError(f"cannot read {options.file}: {why(problem)}", FILES) from problem
     except MemoryError:
         message = f"there is not enough memory to check {options.file}"
         raise ResourceError(message, "check it on a larger machine") from None
     if options.json:
         terminal.emit(judged.as_json())
-    elif BUNDLE not in data[:START] and judged.findings[0]["code"] == "malformed-bundle":
+    elif BUNDLE not in start and judged.findings[0]["code"] in ("malformed-bundle", "too-large"):
         raise ResourceError(f"{options.file} is not an evidence bundle", FILES)
     else:
         verdict.show_rows(colibri_verify.as_text(judged))
     return judged.exit_code
 
 
-def _read(path: str, limit: int) -> bytes:
-    """What could be a bundle, read once, as it may be a pipe; else a ResourceError."""
+def _opened(path: str) -> BinaryIO:
+    """What could be a bundle, or a pipe with one; else a ResourceError."""
     if not os.path.exists(path):
         raise ResourceError(f"there is no file {path}", FILES)
     if os.path.isdir(path):
         raise ResourceError(f"{path} is a directory", FILES)
-    try:
-        with open(path, "rb") as file:
-            data = file.read(limit)
-    except OSError as problem:
-        raise ResourceError(f"cannot read {path}: {why(problem)}", FILES) from problem
-    if data[:START].lstrip().lower().startswith(PAGE):
+    return open(path, "rb")
+
+
+def _start(path: str, file: BinaryIO) -> bytes:
+    """How it begins; ResourceError for a page."""
+    start = file.read(START)
+    file.seek(0)
+    if start.lstrip().lower().startswith(PAGE):
         message = f"{path} is a web page, not a bundle: a report checks itself in the browser"
         hint = "colibri export --session ID -o FILE writes a bundle to verify"
         raise ResourceError(message, hint)
-    return data
+    return start
 
 
 def _judge_log(path: str, options: argparse.Namespace) -> int:
@@ -203,7 +222,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
         for seq, what, detail in report.breaks
     ]
     count = report.broken_count
-    if options.root is not None and options.root not in roots:
+    if options.root is not None and not any(map(options.root.is_of, looked_at)):
         compared = f"seals that were compared: {len(roots)}"
         found.append(verdict.finding(None, "root-differs", compared))
         count += 1
@@ -241,5 +260,7 @@ def _not_checked(
         yield verdict.note("erased", f"{len(report.erased)} in all")
     if sealed and options.root is None:
         yield verdict.note("outside-root")
+    if options.root is not None and options.root.size is None:
+        yield verdict.note("size")
     if options.session is not None:
         yield verdict.note("moves")

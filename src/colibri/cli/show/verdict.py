@@ -70,10 +70,11 @@ _CODES = {
 NOTES = {
     "truth": "whether what was recorded is true, or something was never recorded",
     "clock": "the times, which are the server's own; the order is the number",
-    "arguments": "whether a call's arguments and answer fit what it recorded",
+    "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
     "pages": "pages and indexes of the file that hold no record: colibri backup looks at all pages",
     "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
     "outside-root": "whether a seal's root is the one that was published",
+    "size": "how many thoughts the root that was given covers: it came without its size",
     "erased": "payloads that can no longer be read",
     "moves": "the moves of tasks: that takes the whole log, or --task",
     "everything": "nothing was checked",

@@ -17,15 +17,15 @@ ROOTS = 5  # that a person is shown
 
 def facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
     """All of it, as --json prints it."""
-    scope, last = contents.scope or {}, contents.headers[-1]
+    scope, last = contents.scope or {}, contents.last
     roots = bundle.roots(reader, contents)
     return {
         "file": path,
         "bytes": size,
-        "records": len(contents.headers),
-        "session": scope.get("session"),
+        "records": contents.count,
+        "session": scope.get("session") or scope.get("thoughts"),
         "task": scope.get("task"),
-        "roots": [{"session": session, "root": root.hex()} for session, root in roots.items()],
+        "roots": [{"session": session, "root": root} for session, root in roots.items()],
         "head": {"seq": last, "leaf": (ledger.leaf_at(reader, last) or b"").hex()},
     }
 

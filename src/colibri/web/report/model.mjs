@@ -6,15 +6,13 @@ import { hex, leafHash } from "../verify.mjs";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** The members of a bundle, and its records with `body`, which is null where no payload is there. */
+/** The lines of a bundle, its records with `body`, which is null where no payload is there. */
 export function readBundle(text) {
-  const { log, scope, head, headers, payloads, proofs } = JSON.parse(text);
-  const records = headers.map((header) => {
-    const record = readJson(header);
-    const payload = payloads[record.seq];
-    return { ...record, header, body: payload === undefined ? null : readJson(payload.body) };
-  });
-  return { log, scope, head, records, proofs };
+  const lines = text.split("\n").filter((line) => line.trim() !== "").map((line) => JSON.parse(line));
+  const [{ log, scope }, { head }] = [lines[0], lines.at(-1)];
+  const records = lines.filter((line) => "header" in line).map(({ header, body }) =>
+    ({ ...readJson(header), header, body: body === undefined ? null : readJson(body) }));
+  return { log, scope, head, records, proofs: lines.filter((line) => "path" in line) };
 }
 
 /** The bytes of base64. */
@@ -55,7 +53,7 @@ const isShown = (record) => record.body !== null;
 function scopeOf(scope) {
   if (scope === null) return { kind: "log", id: null };
   const [[kind, id]] = Object.entries(scope);
-  return { kind, id };
+  return { kind: kind === "thoughts" ? "session" : kind, id };
 }
 
 // The timeline: one entry for each call, with all that it wrote, at the record by which it took effect.
@@ -253,18 +251,22 @@ export function coverage({ runs, sessions }, { root, head }) {
   return { covered, left };
 }
 
+/** A root as it is handed out, with its size, which it does not commit to. */
+export const rootOf = ({ count, root }) => `${count}:${root}`;
+
+/** Whether a root, with or without its size, is that of a seal. */
+export const isRootOf = (root, seal) => seal != null && [seal.root, rootOf(seal)].includes(root);
+
 function thoughtsUnder(root, sessions) {
-  const sealed = sessions.filter(({ seal }) => seal?.body?.root === root);
+  const sealed = sessions.filter(({ seal }) => isRootOf(root, seal?.body));
   return sealed.flatMap(({ thoughts }) => thoughts.map(({ record }) => record.seq)).sort((a, b) => a - b);
 }
 
 /** Whose hash this is, if it is one of this evidence and no root: {what, seq}, or null. */
-export async function knownHash({ entries, sessions }, hash) {
-  if (sessions.some(({ seal }) => seal?.body?.root === hash)) return null;
+export function knownHash({ entries, sessions }, hash) {
+  if (hash.includes(":") || sessions.some(({ seal }) => seal?.body?.root === hash)) return null;
   const records = entries.flatMap((entry) => entry.records);
-  const leaf = ({ header }) => leafHash(decode(header)).then(hex, () => null); // a browser may not compute it
-  const leaves = await Promise.all(records.map(leaf));
-  const at = leaves.indexOf(hash);
+  const at = records.findIndex(({ header }) => hex(leafHash(decode(header))) === hash);
   if (at !== -1) return { what: "record", seq: records[at].seq };
   const content = records.find(({ payload }) => payload === hash);
   if (content !== undefined) return { what: "content", seq: content.seq };

@@ -106,16 +106,14 @@ class Report {
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }
 
-  async compare() {
-    const mine = (this.turn += 1);
-    const outside = parseOutside($("outside-value").value);
+  compare() {
+    const outside = parseOutside($("outside-value").value, this.model);
     $("outside-value").setAttribute("aria-invalid", String(outside === undefined));
     $("outside-answer").className = outside === undefined ? "unclear" : "";
     $("outside-answer").textContent = outside === undefined
-      ? "This is neither: a root is 64 hex digits, a head is NUMBER:64 hex digits."
+      ? "This is neither a root nor a head: each is a number, a colon and 64 hex digits."
       : "";
-    const known = outside?.root && this.model ? await knownHash(this.model, outside.root) : null;
-    if (mine !== this.turn) return;
+    const known = outside?.root && this.model ? knownHash(this.model, outside.root) : null;
     if (known !== null) {
       showKnownHash(known, outside.root, (head) => {
         $("outside-value").value = head;

@@ -1,6 +1,7 @@
 // What was asked, by whom, when, and what came of it: a few lines for somebody in a hurry.
 
 import { $, button, copyable, cut, el, passage, plain, stored } from "./dom.mjs";
+import { rootOf } from "./model.mjs";
 import { count, list, shortHash, span } from "./words.mjs";
 
 const MOST = 12; // of what may be many
@@ -29,7 +30,7 @@ export function showStory(model, reveal) {
 function values({ head, sessions }) {
   const sealed = sessions.filter(({ seal }) => seal?.body);
   const name = ({ id }) => (sealed.length === 1 ? "Root" : `Root of ${plain(id, 64)}`);
-  const roots = sealed.slice(0, MOST).map((session) => [name(session), session.seal.body.root]);
+  const roots = sealed.slice(0, MOST).map((session) => [name(session), rootOf(session.seal.body)]);
   return [...roots, ["Head", `${head.seq}:${head.leaf}`]].map(([title, value]) =>
     el("div", {}, el("dt", {}, title), el("dd", {}, copyable(plain(value), `the ${title.toLowerCase()}`))));
 }

@@ -37,26 +37,26 @@ export function pathOf(size, index) {
 }
 
 /** Part → its hash, as far as the thoughts and their proofs tell; a proof has the siblings' hashes. */
-export async function hashParts(size, thoughts) {
+export function hashParts(size, thoughts) {
   const hashes = new Map();
-  await Promise.all(thoughts.map(async ({ index, record }) => {
-    hashes.set(key(leaf(index)), await leafHash(decode(record.header)));
-  }));
+  thoughts.forEach(({ index, record }) => {
+    hashes.set(key(leaf(index)), leafHash(decode(record.header)));
+  });
   for (const { index, path } of thoughts) {
     for (const [at, { sibling }] of path === null ? [] : pathOf(size, index).entries()) {
       if (!hashes.has(key(sibling))) hashes.set(key(sibling), unhex(path[at])); // ours go first
     }
   }
-  await combine({ first: 0, last: size }, hashes);
+  combine({ first: 0, last: size }, hashes);
   return hashes;
 }
 
-async function combine(part, hashes) {
+function combine(part, hashes) {
   if (hashes.has(key(part))) return hashes.get(key(part));
   if (part.last - part.first === 1) return null;
-  const [left, right] = await Promise.all(halves(part).map((half) => combine(half, hashes)));
+  const [left, right] = halves(part).map((half) => combine(half, hashes));
   if (left === null || right === null) return null;
-  const hash = await nodeHash(left, right);
+  const hash = nodeHash(left, right);
   hashes.set(key(part), hash);
   return hash;
 }
@@ -117,7 +117,7 @@ export class Tree {
 
   /** Draw it; with a thought's seq, show how the seal covers that. */
   async show(seq = null) {
-    this.hashes ??= await hashParts(this.size, this.proven);
+    this.hashes ??= hashParts(this.size, this.proven);
     this.root = hex(this.hashes.get(key(this.whole)) ?? []);
     const others = this.proven.filter(({ record }) => this.altered.has(record.seq)).length;
     const but = `But of ${others} of them the text shown here is not the one that was hashed.`;

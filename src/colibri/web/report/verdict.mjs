@@ -2,6 +2,7 @@
 // was not; and the value that a reader brings along.
 
 import { $, button, el, plain } from "./dom.mjs";
+import { isRootOf, rootOf } from "./model.mjs";
 import {
   count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, stretches, VERDICTS,
 } from "./words.mjs";
@@ -153,7 +154,9 @@ function lines(verdict, reveal) {
     const state = verdict.lines[line];
     const isValue = state === "no" && isOnlyTheValue(verdict);
     const what = [el("p", {}, isValue ? NOT_THE_VALUE : words[state] ?? NOT_CHECKED_LINE)];
-    if (line === "sealed") what.push(...verdict.seals.slice(0, MOST).map(seal));
+    if (line === "sealed") what.push(...verdict.seals.map(seal));
+    const more = verdict.seal_count - verdict.seals.length;
+    if (line === "sealed" && more > 0) what.push(el("p", { class: "soft" }, `and ${count(more, "other")}`));
     return row(words.name, state, what);
   });
   rows.push(row("Erased", ...erased(verdict, reveal)));
@@ -169,26 +172,27 @@ function row(name, state, what) {
 
 function seal({ seq, session, count: size, root }) {
   const text = `Record ${seq}, ${session}: ${count(size, "thought")}, root `;
-  return el("p", { class: "soft" }, text, el("code", {}, root));
+  return el("p", { class: "soft" }, text, el("code", {}, rootOf({ count: size, root })));
 }
 
-function erased({ erased: seqs }, reveal) {
+function erased({ erased: seqs, erased_count: size }, reveal) {
   if (seqs === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (seqs.length === 0) return ["none", [el("p", {}, "No content was deleted.")]];
-  const text = `${count(seqs.length, "content was", "contents were")} deleted; the places are kept, and marked. `;
-  return [String(seqs.length), [el("p", {}, text, ...recordButtons(seqs, reveal))]];
+  if (size === 0) return ["none", [el("p", {}, "No content was deleted.")]];
+  const text = `${count(size, "content was", "contents were")} deleted; the places are kept, and marked. `;
+  return [String(size), [el("p", {}, text, ...recordButtons(seqs, size, reveal))]];
 }
 
-function openCalls({ open_calls: calls }, reveal) {
+function openCalls({ open_calls: calls, open_call_count: size }, reveal) {
   if (calls === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (calls.length === 0) return ["none", [el("p", {}, "Each call has ended.")]];
+  if (size === 0) return ["none", [el("p", {}, "Each call has ended.")]];
   const text = "A call that has no end was still running, or its server stopped. It changed nothing. ";
-  return [String(calls.length), [el("p", {}, text, ...recordButtons(calls.map(({ seq }) => seq), reveal))]];
+  const buttons = recordButtons(calls.map(({ seq }) => seq), size, reveal);
+  return [String(size), [el("p", {}, text, ...buttons)]];
 }
 
-function recordButtons(seqs, reveal) {
+function recordButtons(seqs, size, reveal) {
   const made = seqs.slice(0, MOST).flatMap((seq) => [button(`record ${seq}`, () => reveal(seq)), " "]);
-  return seqs.length > MOST ? [...made, `and ${count(seqs.length - MOST, "other")}`] : made;
+  return size > MOST ? [...made, `and ${count(size - MOST, "other")}`] : made;
 }
 
 function showNotChecked(verdict, brought) {
@@ -224,19 +228,30 @@ const LEFT = {
 // What the reader brings along.
 
 /** {root, head} of a text, null where it is empty, undefined where it is neither. */
-export function parseOutside(text) {
+export function parseOutside(text, model) {
   const given = fromJson(text.trim().toLowerCase());
   if (given === "") return null;
   if (/^[0-9a-f]{64}$/.test(given)) return { root: given, head: null };
-  const [, seq, leaf] = /^([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
-  return seq === undefined ? undefined : { root: null, head: { seq: Number(seq), leaf } };
+  const [, word, number, hash] = /^(?:(root|head) +)?([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
+  if (hash === undefined) return undefined;
+  const isRoot = word === undefined ? looksLikeRoot(Number(number), hash, model) : word === "root";
+  if (isRoot) return { root: `${number}:${hash}`, head: null };
+  return { root: null, head: { seq: Number(number), leaf: hash } };
+}
+
+/** Both are a number and a hash: one that fits a seal, or can be no head of a record here, is a root. */
+function looksLikeRoot(number, hash, model) {
+  const seals = (model?.sessions ?? []).map(({ seal }) => seal?.body).filter(Boolean);
+  const isHere = (model?.runs ?? []).some(([first, last]) => first <= number && number <= last);
+  return seals.some(({ count: size, root }) => root === hash || (size === number && !isHere));
 }
 
 /** A receipt, {log, seq, head}, as SEQ:HEAD; the head of a bundle says leaf, the answer to a sealing root. */
 function fromJson(text) {
   try {
     const { seq, head, leaf, root } = JSON.parse(text);
-    return seq === undefined ? String(root ?? text) : `${seq}:${head ?? leaf}`;
+    if (seq !== undefined) return `head ${seq}:${head ?? leaf}`;
+    return root === undefined ? text : String(root).includes(":") ? `root ${root}` : String(root);
   } catch {
     return text;
   }
@@ -277,6 +292,6 @@ function answer(verdict, outside) {
 
 function fits({ seals }, { root, head }) {
   if (head !== null) return `It fits: record ${head.seq} is the one that this head belongs to.`;
-  const seal = seals.find((one) => one.root === root);
+  const seal = seals.find((one) => isRootOf(root, one));
   return `It fits: this is the root of the seal in record ${seal.seq}.`;
 }

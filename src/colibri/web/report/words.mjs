@@ -38,12 +38,11 @@ export const NOT_CHECKED_LINE = "Not checked, because of what was found.";
 // §10: what was found → how to say it of a record.
 export const FINDINGS = {
   unreadable: "cannot be read",
-  "too-large": "is larger than a verifier takes",
+  "too-large": "has a line that is longer than a verifier takes",
   "malformed-bundle": "is not in the format of a bundle",
   "unknown-version": "is in a version that this page does not know",
   "empty-bundle": "holds no records",
   "head-not-covered": "is not in this evidence, so the head that you gave cannot be compared",
-  "too-complex": "has more dependencies than can be followed",
   "bad-header": "is not a record as Colibri writes them",
   "foreign-record": "is of another log",
   "wrong-order": "stands in the wrong place",
@@ -58,7 +57,6 @@ export const FINDINGS = {
   "missing-record": "is missing",
   "missing-payload": "lost its content, and no erasure accounts for it",
   "stray-record": "does not belong into this evidence",
-  "wrong-seals": "is not in the evidence’s own list of seals, or only there",
   "second-seal": "seals a session that was sealed already",
   "thought-after-seal": "is a thought that came after its session was sealed",
   "wrong-index": "is a thought with the wrong number",
@@ -73,6 +71,7 @@ export const FINDINGS = {
   "outside-session": "belongs to a session that was not open yet",
   "bad-pair": "does not fit the call that it belongs to",
   "stray-change": "is a change that no call accounts for",
+  "wrong-digest": "begins a call that was given another text than it recorded",
   "missing-change": "ends a call whose change is not there",
   "bad-creation": "does not create a task as tasks are created",
   "wrong-version": "has a version that does not follow",
@@ -98,18 +97,20 @@ export function findingText({ code, seq, detail }) {
 }
 
 const ABOUT_ALL = new Set(
-  "unreadable too-large malformed-bundle unknown-version empty-bundle too-complex".split(" "),
+  "unreadable too-large malformed-bundle unknown-version empty-bundle".split(" "),
 );
 
 // §11: what was not checked → why that matters.
 export const NOT_CHECKED = {
   truth: "Whether what was recorded is true, and whether something happened that was never recorded.",
   clock: "The times: they are the server’s own. The order is that of the numbers.",
-  arguments: "Whether a call’s arguments and its answer, of which only a hash is kept, fit what it recorded.",
+  arguments: "Whether a call’s arguments other than its texts, and its answer, of which only a hash is kept, fit what it " +
+    "recorded.",
   "outside-head":
     "Whether the whole log was written anew, or cut off at its end. That takes a head or a root that " +
     "you have from elsewhere: compare it at the top of this page.",
   "outside-root": "Whether the seal’s root is the one that was published: compare that at the top of this page.",
+  size: "Of how many thoughts the root is that you brought: it came without its size, the number before the colon.",
   gaps:
     "What stands between the records that are here, and whether those on both sides of a gap are of the same log.",
   undisclosed: "What the records say of which only the headers are here.",
