@@ -17,7 +17,7 @@ from colibri.server.context import add_tool, start
 from colibri.server.ids import Ids
 from colibri.server.transport import linked
 from colibri.store.sqlite import connection
-from tests.contract import Linked
+from tests.contract import PATIENCE, Linked
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import Nothing, project, tool
 from tests.support.ledger_reader import calls, eventually, holding
@@ -46,6 +46,9 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
         error = server.call("plain")["structuredContent"]["error"]
         assert error["code"] == "UNAVAILABLE"
         held.__exit__(None, None, None)
+        at_rest = threading.Event()  # what waits behind a refused round is refused with it
+        server.ctx.parts.write.put(at_rest.set)
+        assert at_rest.wait(PATIENCE)
         server.data("plain")
     outcomes = [(pair.outcome, pair.code) for pair in calls(database, "plain")]
     assert outcomes == [("ok", None), ("error", "UNAVAILABLE"), ("ok", None)]
