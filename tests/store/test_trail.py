@@ -213,6 +213,15 @@ def test_a_thought_whose_payload_is_damaged_is_not_blamed_on_its_row(lab: Lab) -
         assert found(lab.verify_session()) == [(9, "altered payload")]
 
 
+def test_a_number_that_json_cannot_say_is_no_answer(lab: Lab) -> None:
+    """A forger may have put it there."""
+    lab.start()
+    lab.think()
+    lab.db.execute("UPDATE thoughts SET idx = ?", (2**53,))
+    with pytest.raises(ValueError, match=r"R-\d+ has a number beyond 2\^53-1"):
+        trail.find(lab.db, Filter(), limit=1, offset=0)
+
+
 PLANS: dict[str, tuple[dict[str, str], str]] = {
     "a session": ({"session": "S-1"}, "COVERING INDEX sqlite_autoindex_thoughts_1"),
     "a task": ({"task": "T-0001"}, "COVERING INDEX thoughts_of_task"),

@@ -134,12 +134,11 @@ def _tree_fits(db: Connection, session: Session) -> bool:
     Leaves that are not those of its thoughts could not have that root.
     """
     stored: list[Any] = db.execute(
-        "SELECT level, idx, coalesce(CAST(hash AS BLOB), x'') FROM merkle_nodes"
-        " WHERE session = ? ORDER BY level, idx",
+        "SELECT level, idx, hash FROM merkle_nodes WHERE session = ? ORDER BY level, idx",
         (session.session_id,),
     ).fetchall()
     if session.root is None:
         return not stored
-    tree = merkle.levels([hash for _, _, hash in stored[: session.record_count]])
+    tree = merkle.levels([hash or b"" for _, _, hash in stored[: session.record_count]])
     expected = [(n, i, hash) for n, row in enumerate(tree) for i, hash in enumerate(row)]
     return stored == expected and tree[-1] == [session.root]

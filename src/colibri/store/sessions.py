@@ -1,33 +1,19 @@
 """Sessions: opened once, sealed once, and nothing after that. Owns `sessions`."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
 from colibri.core.trail import NO_LEAF
 from colibri.store.append import Append
 from colibri.store.connection import Connection
+from colibri.store.sqlite import raw
 
-_COLUMNS = (
-    "session_id",
-    "intent",
-    "task_id",
-    "started_at",
-    "open_seq",
-    "record_count",
-    "last_leaf",
-    "finalized_at",
-    "seal_seq",
-    "root",
-)
 _TEXTS = frozenset({"session_id", "intent", "task_id", "started_at", "finalized_at"})
-# As bytes, because what someone else wrote there may be no text.
-_SELECT = f"SELECT {', '.join(f'CAST({n} AS BLOB)' if n in _TEXTS else n for n in _COLUMNS)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """A row; the last three are None until it is sealed."""
 
     session_id: str
@@ -64,28 +50,27 @@ def start(
 
 
 def find(db: Connection, id: str) -> Session | None:
-    """A session, or None if there is none."""
-    row: Any = db.execute(f"{_SELECT} FROM sessions WHERE session_id = ?", (id,)).get
-    return None if row is None else _session(row)
+    """A session, or None if there is none; ValueError for a number that JSON cannot say."""
+    session = next(_read(db, "WHERE session_id = ?", (id,)), None)
+    if session and session.record_count > MAX_INTEGER:  # nobody but a forger has counted so far
+        raise ValueError(f"the session {id} has a number beyond 2^53-1")
+    return session
 
 
 def every(db: Connection) -> Iterator[Session]:
     """All sessions, in the order of their opening."""
-    return map(_session, db.execute(f"{_SELECT} FROM sessions ORDER BY open_seq"))
+    return _read(db, "ORDER BY open_seq")
 
 
-def _session(row: Iterable[Any]) -> Session:
-    """Bytes that are no text become lone surrogates, so that they equal nothing."""
-    values = dict(zip(_COLUMNS, row, strict=True))
-    for name in _TEXTS:
-        if values[name] is not None:
-            values[name] = values[name].decode(errors="surrogateescape")
-    return Session(**values)
+def _read(db: Connection, which: str, values: tuple[str, ...] = ()) -> Iterator[Session]:
+    """Even what is no text: who looks for damage must be able to name it."""
+    query = f"FROM sessions {which}"
+    return map(Session._make, raw.rows(db, Session._fields, query, values, texts=_TEXTS))
 
 
 def columns(session: Session) -> dict[str, Any]:
     """The row of a session, as a replay compares it."""
-    return {name: getattr(session, name) for name in _COLUMNS}
+    return session._asdict()
 
 
 def get(db: Connection, id: str) -> Session:

@@ -5,6 +5,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colibri.core.canonical import MAX_INTEGER
 from colibri.core.trail import ERASED, NO_LEAF, Trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
@@ -86,6 +87,10 @@ def get(db: Connection, seq: int) -> Thought:
 def _thought(db: Connection, row: Any) -> Thought:
     seq, leaf, at, session, task, agent, index, type, body = row
     payload = None if body is None else json.loads(body)
+    if index > MAX_INTEGER:  # nobody but a forger has counted so far
+        raise ValueError(
+            f"{thought_id(seq)} has a number beyond 2^53-1: audit_verify_chain names it"
+        )
     return Thought(
         thought_id=thought_id(seq),
         seq=seq,
@@ -155,7 +160,7 @@ def _count(db: Connection, wanted: Filter) -> int:
     clause, values = _clause(wanted)
     total: int
     if wanted.session is None and wanted.task is None:
-        query = f"SELECT ifnull(sum(n), 0) FROM thought_counts WHERE true{clause}"
+        query = f"SELECT coalesce(sum(n), 0) FROM thought_counts WHERE true{clause}"
         total = db.execute(query, values).get
     else:
         total = db.execute(f"SELECT count(*) FROM thoughts WHERE true{clause}", values).get

@@ -62,7 +62,9 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
     task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
     type: Annotated[Type | None, Meta(description="only this kind")] = None
-    limit: Annotated[int, Meta(ge=1, le=500, description="thoughts per page")] = 50
+    limit: Annotated[
+        int, Meta(ge=1, le=500, description="thoughts per page; fewer if they are long")
+    ] = 50
     offset: Offset = 0
 
 
