@@ -32,7 +32,6 @@ LISTED = {
     "cli.git._line": "a line of the project's .git",
     "server.boot.register": "catalogue.json",
     "server.checks.rss_mb": "/proc/self/statm",
-    "server.transport.__init__": "a pipe",
     "server.transport.claim_stdout": "/dev/null",
     "store.sqlite.backup.copy": "a new file, O_EXCL: nobody has it open",
     "store.sqlite.backup.sync": "a directory",

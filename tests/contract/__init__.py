@@ -16,7 +16,7 @@ from colibri.server import (
     start,
 )
 from colibri.server.context import register_catalogue
-from colibri.server.transport import linked
+from tests.support.linked import linked
 
 JSON = dict[str, Any]
 PATIENCE = 30.0

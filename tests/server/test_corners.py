@@ -21,7 +21,6 @@ from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Job
 from colibri.server.log import Log
-from colibri.server.transport import linked
 from colibri.store.sqlite import connection, opening
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
@@ -30,6 +29,7 @@ from tests.contract import Linked
 from tests.support.client import COLIBRI, Server, environment, execute_raw
 from tests.support.in_process import project, tool
 from tests.support.ledger_reader import calls, eventually, holding
+from tests.support.linked import linked
 
 
 def test_a_tool_of_the_catalogue_cannot_run_before_it_is_loaded() -> None:

@@ -40,7 +40,7 @@ for name in sys.argv[1:]:
 from colibri.config import load
 from colibri.server import create_server
 from colibri.server.context import register_catalogue
-from colibri.server.transport import linked
+from tests.support.linked import linked
 
 transport, peer = linked()
 ctx = create_server(config=load(environ={}), transport=transport)

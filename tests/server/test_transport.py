@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from colibri.server.transport import Peer, Stream, linked
+from colibri.server.transport import Stream
 from tests.support.client import execute_raw
+from tests.support.linked import Peer, linked
 from tests.support.noisy_server import NOISE
 
 PATIENCE = 30.0

@@ -15,12 +15,12 @@ from colibri.server import ColibriToolConfig, create_server, register_colibri_to
 from colibri.server.call import Work
 from colibri.server.context import add_tool, start
 from colibri.server.ids import Ids
-from colibri.server.transport import linked
 from colibri.store.sqlite import connection
 from tests.contract import PATIENCE, Linked
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import Nothing, project, tool
 from tests.support.ledger_reader import calls, eventually, holding
+from tests.support.linked import linked
 
 
 def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_later(

@@ -72,10 +72,7 @@ class Parts:
         clock: "Clock",
         log: Log,
     ) -> None:
-        self.version = version
-        self.log = log
-        self.transport = transport
-        self.clock = clock
+        self.version, self.log, self.transport, self.clock = version, log, transport, clock
         self.life = life = Life(log, transport.wake)
         self.health = health = Health(log)
         ids = Ids(config.seed if config and mode == Mode.TEST else None)
@@ -91,16 +88,16 @@ class Parts:
         self.probes = Probes(version, config, clock, life, self.admission, journal)
         self._limits = limits
         self._store = Store(config, mode, clock, ids, log, life)
-        room = outbox.room
-        self.write = WriteLane(pipeline, load, room, journal, self._load)
-        self.read = ReadLane(pipeline, load, room, life.store_ready, self.open_reader)
+        common = (pipeline, load, outbox.room)
+        self.write = WriteLane(*common, journal, self._load)
+        self.read = ReadLane(*common, life.store_ready, self.open_reader)
         self.checks = Checks(limits, clock, health, load, (self.read.put, self.write.put))
         journal.attach(self.write.put)
         self.admission.attach(pipeline, {"read": self.read.put, "write": self.write.put})
         self.wire = Wire(self.admission, answers, outbox.send)
+        self.loop = loop = Loop(life, transport, outbox, self.wire, load)
         lanes = (self.read, self.write)
-        self.loop = Loop(life, transport, outbox, self.wire, load)
-        self.end = End(life, self.loop, self.checks, lanes, journal, health, log)
+        self.end = End(life, loop, self.checks, lanes, journal, health, log)
 
     def start(self) -> None:
         """3 and 4; 5 and 6 follow on the write thread."""

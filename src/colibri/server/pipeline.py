@@ -19,7 +19,7 @@ from collections import deque
 
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
-from colibri.server import envelope, log
+from colibri.server import envelope
 from colibri.server.call import Call, Work
 from colibri.server.envelope import Outcome
 from colibri.server.faults import Busy, CommitFailed, Guard
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from colibri.server.health import Health
     from colibri.server.ids import Ids
     from colibri.server.journal import Journal
+    from colibri.server.log import Log
     from colibri.server.outbox import Outbox
     from colibri.server.recorder import Recorder
     from colibri.store.connection import Connection
@@ -68,7 +69,7 @@ class Pipeline:
         *,
         ids: "Ids",
         health: "Health",
-        say: log.Log,
+        say: "Log",
         limits: "Config",
         show_stacks: bool,
     ) -> None:
@@ -106,13 +107,17 @@ class Pipeline:
             if waiting > MAX_PROBE_RECORDS // 2:
                 time.sleep(0.001)  # the answer is out: let the write thread catch up a little
 
+            def record(recorder: "Recorder", chain: "Chain") -> "Entry":
+                recorder.enter(chain, call)
+                return recorder.exit(chain, call, outcome)
+
             def settled(job: Job) -> None:
                 self._journal.unwritten_probes -= 1
                 if job.failure is not None:
                     self._audit.on_stderr(call, outcome)
 
             self._journal.unwritten_probes += 1
-            self._journal.later(_pair(call, outcome), settled)
+            self._journal.later(record, settled)
 
     # The read lane.
 
@@ -184,7 +189,10 @@ class Pipeline:
 
         Why nothing was changed is given back; everybody of the round was told then.
         """
-        attempt = _Attempt(calls, careful=self.has_sink or any(map(_runs_once, calls)))
+        attempt = _Attempt(
+            calls,
+            careful=self.has_sink or any(one.tool is not None and one.tool.once for one in calls),
+        )
         try:
             try:
                 recorder.transact(
@@ -265,19 +273,11 @@ class Pipeline:
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """3, the sink's part, and 4."""
-        outcome = self._audit.enter(call) or dispatch(call, work, self._handler_failed)
+        outcome = self._audit.enter(call) or dispatch(
+            call, work, self._log, show_stacks=self._show_stacks
+        )
         call.duration_ms = max(0, int(self._clock.now_ms() - call.enter_ms))
         return outcome
-
-    def _handler_failed(self, call: Call, problem: BaseException) -> Outcome:
-        from traceback import clear_frames  # 5 ms that only a failure pays
-
-        stack = log.describe(problem)
-        clear_frames(problem.__traceback__)  # a cursor in them would keep its transaction open
-        self._log("error", f"[colibri] {call.name} failed: {stack}")
-        details: dict[str, object] = {"stack": stack} if self._show_stacks else {}
-        message = str(problem) or type(problem).__name__
-        return envelope.failure(envelope.HANDLER_ERROR, message, problem, details)
 
     def finish(self, call: Call, outcome: Outcome, entry: "Entry | None" = None) -> None:
         """5, the sink's part; then the one answer, if the call gets one."""
@@ -316,15 +316,3 @@ class _Attempt:
             call.name_again()
         self.calls.extendleft(reversed(self.started))
         return _Attempt(self.calls, careful=True)
-
-
-def _runs_once(call: Call) -> bool:
-    return call.tool is not None and call.tool.once
-
-
-def _pair(call: Call, outcome: Outcome) -> "Callable[[Recorder, Chain], Entry]":
-    def record(recorder: "Recorder", chain: "Chain") -> "Entry":
-        recorder.enter(chain, call)
-        return recorder.exit(chain, call, outcome)
-
-    return record

@@ -8,8 +8,6 @@ from colibri.server.faults import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from colibri.server.call import Call, Registered, Work
 
 MAX_UNKNOWN_NAME = 128
@@ -70,9 +68,7 @@ def _without_secrets(problem: Invalid) -> Invalid:
     )
 
 
-def dispatch(
-    call: "Call", work: "Work", failed: "Callable[[Call, BaseException], Outcome]"
-) -> Outcome:
+def dispatch(call: "Call", work: "Work", say: log.Log, *, show_stacks: bool) -> Outcome:
     """4: what the handler returned or raised, as an outcome; a fault of the store is raised."""
     refusal, tool = call.refusal, call.tool
     if isinstance(refusal, Invalid):
@@ -89,4 +85,16 @@ def dispatch(
     except BaseException as problem:
         if work.has_db and kind_of(problem) is not None:
             raise
-        return failed(call, problem)
+        stack = _described(problem)
+        say("error", f"[colibri] {call.name} failed: {stack}")
+        details: dict[str, object] = {"stack": stack} if show_stacks else {}
+        message = str(problem) or type(problem).__name__
+        return envelope.failure(envelope.HANDLER_ERROR, message, problem, details)
+
+
+def _described(problem: BaseException) -> str:
+    from traceback import clear_frames  # 5 ms that only a failure pays
+
+    stack = log.describe(problem)
+    clear_frames(problem.__traceback__)  # a cursor in them would keep its transaction open
+    return stack
