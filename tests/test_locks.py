@@ -27,7 +27,7 @@ LISTED = {
     "cli.files.read": "the settings of a client",
     "cli.commands.report._open": "a browser",
     "cli.show.report_page._read": "pages of the package",
-    "cli.commands.verify._read": "what is no database, in a process that has none open",
+    "cli.commands.verify._opened": "what is no database, in a process that has none open",
     "cli.git._lay_out": "a git directory of its own, made a moment before",
     "cli.git._line": "a line of the project's .git",
     "server.boot.register": "catalogue.json",
