@@ -147,10 +147,10 @@ class _Validator:
         self._aliases: dict[str, str] = getattr(struct, "ALIASES", {})
 
     @cached_property
-    def _fields(self) -> "list[_Field]":
+    def _schemas(self) -> JSON:
         """Only a problem asks for them: schemas of all tools would delay the first call."""
         schemas: JSON = input_schema(self._struct)["properties"]
-        return [_Field(field, schemas) for field in msgspec.structs.fields(self._struct)]
+        return schemas
 
     def validate(self, arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
@@ -172,13 +172,13 @@ class _Validator:
 
     def _field_by_field(self, arguments: JSON) -> msgspec.Struct:
         given, issues = _unaliased(arguments, self._aliases)
-        names = [field.name for field in self._fields]
+        names = list(self._schemas)
         strict = self._struct.__struct_config__.forbid_unknown_fields
         unknown = [key for key in given if key not in names] if strict else []
         issues += [_unknown(key, names) for key in unknown[:MAX_ISSUES]]
         values: dict[str, object] = {}
-        for field in self._fields:
-            issues += field.take(given, values)
+        for field in msgspec.structs.fields(self._struct):
+            issues += _take(field, self._schemas[field.encode_name], given, values)
         if issues:
             raise Invalid(_shortened(issues, len(unknown) - MAX_ISSUES))
         try:
@@ -196,32 +196,22 @@ def _shortened(issues: list[dict[str, object]], unsaid: int) -> list[dict[str, o
     return [*issues[:MAX_ISSUES], more]
 
 
-class _Field:
-    """One field of a struct, as stage 2 sees it."""
-
-    def __init__(self, info: msgspec.structs.FieldInfo, schemas: JSON) -> None:
-        self.name = info.encode_name
-        self._attribute = info.name
-        self._rule = text.rule_of(info.type)
-        self._type = info.type
-        self._required = info.required
-        self._schema: JSON = schemas[self.name]
-
-    def take(self, given: JSON, values: dict[str, object]) -> list[dict[str, object]]:
-        """Convert what was given for this field into `values`, or say what is wrong with it."""
-        if self.name not in given:
-            if not self._required:
-                return []
-            return [issue(self.name, "is required", _allowed(self._schema))]
-        try:
-            value = msgspec.convert(given[self.name], self._type)
-        except msgspec.ValidationError as problem:
-            return [_misfit(self.name, str(problem), self._schema)]
-        values[self._attribute] = value
-        rule = self._rule
-        if rule is not None and isinstance(value, str) and (wrong := rule.breach(value)):
-            return [issue(self.name, wrong, rule.allowed)]
-        return []
+def _take(
+    field: msgspec.structs.FieldInfo, schema: JSON, given: JSON, values: dict[str, object]
+) -> list[dict[str, object]]:
+    """Convert what was given for a field into `values`, or say what is wrong with it."""
+    name = field.encode_name
+    if name not in given:
+        return [issue(name, "is required", _allowed(schema))] if field.required else []
+    try:
+        value = msgspec.convert(given[name], field.type)
+    except msgspec.ValidationError as problem:
+        return [_misfit(name, str(problem), schema)]
+    values[field.name] = value
+    rule = text.rule_of(field.type)
+    if rule is not None and isinstance(value, str) and (wrong := rule.breach(value)):
+        return [issue(name, wrong, rule.allowed)]
+    return []
 
 
 def _unaliased(arguments: JSON, aliases: dict[str, str]) -> tuple[JSON, list[dict[str, object]]]:

@@ -33,7 +33,7 @@ class Migration(NamedTuple):
 
 def load_migrations() -> tuple[Migration, ...]:
     """All of them, in order."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "migrations")
+    folder = os.path.join(os.path.dirname(__file__), "migrations")
     names = sorted(name for name in os.listdir(folder) if name.endswith(".sql"))
     return tuple(_load_migration(folder, name) for name in names)
 
