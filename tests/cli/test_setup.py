@@ -366,6 +366,8 @@ def test_a_link_stays_and_the_file_behind_it_keeps_its_permissions(home: Home) -
     assert Path(done["backup"]).parent == real.parent
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (real, Path(done["backup"]))]
     assert modes == [0o640, 0o640]
+    told = home.run("setup", "gemini", "--user", "--write", "--name", "again")[1]
+    assert told.splitlines()[0] == f"wrote   {link}, a link to {real}"
 
 
 def test_every_client_is_in_the_help(inside: Inside) -> None:

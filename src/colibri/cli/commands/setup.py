@@ -192,7 +192,8 @@ def _tell(change: Change, written: bool, backup: str | None) -> None:
     elif change.action == "none":
         terminal.line(f"nothing to do: {change.file} already starts this Colibri", hang=2)
     elif written:
-        terminal.line(f"wrote   {change.file}", whole=True)
+        real = f", a link to {change.old.path}" if os.path.islink(change.file) else ""
+        terminal.line(f"wrote   {change.file}{real}", whole=True)
         if backup:
             terminal.line(f"backup  {backup}", whole=True)
         terminal.line(f"next    {CLIENTS[change.client].then}", hang=8)
