@@ -73,6 +73,7 @@ def test_each_scope_is_written_into_a_file_and_told(
         f"wrote out.colibri.json: {records} records, {size:,} bytes",
         f"root   {root_of(project)}  S-1",
         f"head   {seq}:{leaf}",
+        "judged GOOD by the independent verifier",
         f"check  {PYTHON} {VERIFIER} {project / 'out.colibri.json'} {outside}",
     ]
     check = out.splitlines()[-1].removeprefix("check  ")
@@ -98,6 +99,7 @@ def test_with_json_it_says_the_same_for_programs(
         "task": (scope or {}).get("task"),
         "roots": [{"session": "S-1", "root": root_of(project)}],
         "head": made["head"],
+        "verdict": "good",
     }
 
 
@@ -351,3 +353,28 @@ def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
         assert json.loads(out)["head"]["seq"] == seq
         assert server.data("audit_verify_chain")["valid"]
         assert server.close() == 0
+
+
+@pytest.mark.parametrize("output", ["out", "-"])
+def test_what_no_verifier_could_check_is_not_handed_over(project: Path, output: str) -> None:
+    """It is read as its receiver would read it, before it has its name or leaves on stdout."""
+    change(project, "UPDATE meta SET value = 'mine' WHERE key = 'log'")
+    code, out, err = export(project, "--all", "-o", output)
+    assert (code, out) == (1, "")
+    assert err.startswith("colibri: error: no verifier can check this bundle: malformed-bundle: ")
+    assert files(project) == ["data"]
+
+
+def test_a_damaged_log_is_exported_and_said_to_be_damaged(project: Path) -> None:
+    """That is evidence too: whoever checks it sees what is wrong."""
+    change(project, "UPDATE ledger SET at = '2026-01-01T00:00:00.000009Z' WHERE seq = 9")
+    code, out, err = export(project, "--all", "-o", "out", "--json")
+    assert (code, json.loads(out)["verdict"]) == (0, "bad")
+    assert err.startswith("colibri: hint: the log itself is damaged; ")
+
+
+def change(project: Path, statement: str) -> None:
+    db = connect(str(project / "data" / "colibri.db"), "write")
+    drop_triggers(db)
+    db.execute(statement)
+    db.close()

@@ -9,9 +9,11 @@ something is written: refuse_links() names it and where it leads.
 """
 
 import os
+import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -56,24 +58,44 @@ def refuse_existing(path: str, *, force: bool) -> None:
 
 def create(path: str, mode: int = PRIVATE) -> BinaryIO:
     """A new file for writing; FileExistsError if anything has that name, even a link."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), "w+b")
 
 
-def write(pieces: Iterable[bytes], path: str) -> int:
+def write(
+    pieces: Iterable[bytes], path: str, check: Callable[[BinaryIO], None] | None = None
+) -> int:
     """Write pieces into a file, or to stdout for -; how many bytes.
 
-    A file is given its name when it is complete and on the disk.
+    The file gets its name, and stdout its bytes, when all of them are on the disk and the check
+    has read them without a complaint.
     """
-    if path == "-":
-        size = sum(map(sys.stdout.buffer.write, pieces))
-        sys.stdout.buffer.flush()
-        return size
     try:
-        with _unfinished(os.path.abspath(path), PRIVATE) as file:
-            size = sum(map(file.write, pieces))
+        if path != "-":
+            with _unfinished(os.path.abspath(path), PRIVATE) as file:
+                return _fill_and_check(file, pieces, check)
+        if check is None:
+            size = sum(map(sys.stdout.buffer.write, pieces))
+        else:
+            with tempfile.TemporaryFile() as file:
+                size = _fill_and_check(file, pieces, check)
+                file.seek(0)
+                shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
     except OSError as problem:
         hint = "check that the directory exists, is writable and has free space"
         raise ResourceError(f"cannot write {path}: {why(problem)}", hint) from problem
+    return size
+
+
+def _fill_and_check(
+    file: BinaryIO, pieces: Iterable[bytes], check: Callable[[BinaryIO], None] | None
+) -> int:
+    size = sum(map(file.write, pieces))
+    if check is not None:
+        file.seek(0)
+        check(file)
     return size
 
 

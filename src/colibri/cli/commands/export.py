@@ -3,7 +3,7 @@
 import argparse
 import os
 import re
-from typing import Any
+from typing import Any, BinaryIO
 
 from colibri.cli import files, lookup, program, project, terminal
 from colibri.cli.complaint import Complaint
@@ -17,10 +17,11 @@ HELP = "write evidence into a file that anyone can verify"
 DESCRIPTION = """\
 Write an evidence bundle: the whole log, a session, a task, or single thoughts with their proofs.
 
-Whoever receives the file can check it with colibri_verify.py, which needs only Python, or in a
-browser. Send them the root of a seal or the head of the log separately, so that they can tell that
-the log was not rewritten: the root for a session, a task or thoughts, the head for --all. A
-session's bundle ends at its seal, so it contains no later head.
+The independent verifier reads the bundle before the file gets its name: what cannot be checked is
+not handed over. Whoever receives the file can check it with colibri_verify.py, which needs only
+Python, or in a browser. Send them the root of a seal or the head of the log separately, so that
+they can tell that the log was not rewritten: the root for a session, a task or thoughts, the head
+for --all. A session's bundle ends at its seal, so it contains no later head.
 """
 
 EPILOG = """\
@@ -40,11 +41,12 @@ something only to a person who got the same root or head from somewhere else, su
 merkle_finalize or a receipt.
 
 --json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it,
-each SIZE:HEX) and head {seq, leaf} (of its last record). A bundle may be of any size: it is a line
-for each record, and is written and checked line by line.
+each SIZE:HEX), head {seq, leaf} (of its last record) and verdict (good, or bad if the log itself is
+damaged). A bundle can be of any size: it has one line per record and is written and checked line by
+line.
 
-Exit codes: 0 written, 1 no such session, task or thought, or FILE already exists, 73 configuration,
-75 resource. Unless it is 0, no file is left behind.
+Exit codes: 0 written, 1 no such session, task or thought, FILE already exists, or no verifier could
+check the bundle, 73 configuration, 75 resource. Unless it is 0, no file is left behind.
 """
 
 
@@ -79,10 +81,30 @@ def run(options: argparse.Namespace) -> int:
             files.refuse_links(path, config.project)
             files.refuse_existing(path, force=options.force)
         contents = _contents(reader, options)
-        size = files.write(bundle.write(reader, contents), path)
-        found = written.facts(reader, contents, path, size)
-        written.say(found, options, [_check(found)])
+        judge = _Judge()
+        size = files.write(bundle.write(reader, contents), path, judge)
+        found = written.facts(reader, contents, path, size) | {"verdict": judge.verdict}
+        told = f"judged {judge.verdict.upper()} by the independent verifier"
+        written.say(found, options, [told, _check(found)])
+    if judge.verdict == "bad":
+        terminal.note("hint: the log itself is damaged; colibri verify shows the details")
     return 0
+
+
+class _Judge:
+    """Reads a bundle as its receiver will, before it is handed over; `verdict` is good or bad."""
+
+    verdict = ""
+
+    def __call__(self, file: BinaryIO) -> None:
+        import colibri_verify  # noqa: PLC0415 - 15 ms that no other command need wait
+
+        judged = colibri_verify.verify(file)
+        self.verdict = judged.verdict
+        if judged.verdict == "cannot tell":
+            found = judged.findings[0]
+            message = f"no verifier can check this bundle: {found['code']}: {found['detail']}"
+            raise Complaint(message, "nothing was written; colibri verify checks the log itself")
 
 
 def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
