@@ -1518,6 +1518,11 @@ def show(text: object) -> str:
 
 def as_text(verdict: Verdict) -> str:
     """The verdict for a person, a fact a line."""
+    return "".join(f"{title:<12} {fact}\n" for title, fact in as_rows(verdict))
+
+
+def as_rows(verdict: Verdict) -> list[tuple[str, str]]:
+    """The same, title and fact of each line."""
     rows = []
     if verdict.bundle:
         log, kind, session, task, records, first, head = verdict.bundle.values()
@@ -1544,8 +1549,7 @@ def as_text(verdict: Verdict) -> str:
     for found in verdict.findings[:MAX_SHOWN]:
         where = "" if found["seq"] is None else f" at record {found['seq']}"
         rows += [("found", f"{found['code']}{where}: {found['detail']}")]
-    rows += [("verdict", f"{verdict.verdict.upper()}, findings: {verdict.finding_count}")]
-    return "".join(f"{title:<12} {fact}\n" for title, fact in rows)
+    return [*rows, ("verdict", f"{verdict.verdict.upper()}, findings: {verdict.finding_count}")]
 
 
 def counted(number: int, noun: str) -> str:

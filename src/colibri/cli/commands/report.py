@@ -3,9 +3,8 @@
 import argparse
 
 from colibri.cli import files, lookup, project, terminal
-from colibri.cli.complaint import Misuse
+from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.show import report_page, written
-from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
@@ -80,11 +79,10 @@ def _refuse_large(reader: Connection, contents: Contents) -> None:
         size += len(line)
         if size > MAX_EVIDENCE:
             ((kind, id),) = (contents.scope or {}).items()
-            raise Refused(
-                "ERR_TOO_LARGE",
+            raise Complaint(
                 f"the evidence of {id} is larger than {MAX_EVIDENCE >> 20} MiB,"
                 " which is more than a page can show and check",
-                hint=f"colibri export --{kind} {id} writes it into a file without this limit",
+                f"colibri export --{kind} {id} writes it into a file without this limit",
             )
 
 

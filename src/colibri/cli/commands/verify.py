@@ -138,7 +138,7 @@ def _judge_bundle(options: argparse.Namespace) -> int:
     elif BUNDLE not in start and judged.findings[0]["code"] in ("malformed-bundle", "too-large"):
         raise ResourceError(f"{options.file} is not an evidence bundle", FILES)
     else:
-        verdict.show_rows(colibri_verify.as_text(judged))
+        verdict.show_rows(colibri_verify.as_rows(judged))
     return judged.exit_code
 
 

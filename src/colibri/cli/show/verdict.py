@@ -3,7 +3,7 @@
 The same thing has the same code here as in the verdict on a bundle (docs/formats.md §10 and §11).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from colibri.cli import program, terminal
@@ -157,10 +157,10 @@ def show(verdict: dict[str, Any]) -> None:
     _say("verdict", text, "good" if verdict["verdict"] == "good" else "bad")
 
 
-def show_rows(text: str) -> None:
-    """The verdict of the independent verifier, a fact a line, as it wrote it."""
-    for row in text.rstrip("\n").split("\n"):
-        terminal.line(row, hang=TITLE, whole=row.startswith(("log ", "head ")))
+def show_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """The verdict of the independent verifier, a fact a line, as it writes it."""
+    for title, fact in rows:
+        _say(title, fact, whole=title in ("log", "head"))
 
 
 def _say(title: str, text: str, style: str = "", *, whole: bool = False) -> None:
