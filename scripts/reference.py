@@ -51,7 +51,8 @@ the first kind only.
 task that does not exist it answers an empty list.
 
 Of each tool there is what `data` holds when it succeeded: `a.b` is within `a`, `a[].b` in each item
-of it. Times are UTC, hashes 64 hex digits. `_meta` of the answer to a recorded call has a receipt,
+of it. Times are UTC, hashes 64 hex digits, a seal's `root` is SIZE:HEX, with the number of its
+thoughts. `_meta` of the answer to a recorded call has a receipt,
 `colibri/receipt` with `log`, `seq` and `head`, a head of the log that no power cut takes back: of a
 change its own exit record, of a read the newest head that is synced. There is none before the
 server's first change, and none for the two probes, which are recorded later.

@@ -34,7 +34,7 @@ def test_every_record_is_a_line_with_its_place_time_kind_and_gist(
         "task.text     title “Build the house <img ": True,
         "session.open  “draw it first”": True,
         "thought       plan “North is up.”": True,
-        f"session.seal  2 thoughts, root {workshop.seal['root'][:16]}…": True,
+        f"session.seal  2 thoughts, root {workshop.seal['root'][:18]}…": True,
         "call.exit     task_update refused ERR_WRITEBACK_REQUIRED": True,
         "call.exit     task_create invalid INVALID_PARAMS": True,
         "call.enter    no_such\\x1b[2J\\x1b]0;owned\\x07": True,

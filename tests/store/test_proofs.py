@@ -98,7 +98,7 @@ def test_nothing_is_sealed_twice_empty_or_unknown(lab: Lab) -> None:
     assert session.root is not None
     again = refusal(lab.seal, "S-1")
     assert again.code == "ERR_ALREADY_FINALIZED"
-    assert again.fields["root"] == session.root.hex()
+    assert again.fields["root"] == session.sized_root
     assert lab.seqs("session.seal") == [session.seal_seq]
     assert sessions.get(lab.db, "empty").root is None
     assert lab.verify().valid

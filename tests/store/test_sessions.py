@@ -74,7 +74,7 @@ def test_a_sealed_session_is_no_open_one_and_the_refusal_has_the_root(lab: Lab) 
     assert caught.value.code == "ERR_ALREADY_FINALIZED"
     assert caught.value.fields == {
         "session_id": "S-1",
-        "root": sealed.root.hex(),
+        "root": sealed.sized_root,
         "record_count": 1,
     }
     assert sessions.get(lab.db, "S-1") == sealed

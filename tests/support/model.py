@@ -35,7 +35,7 @@ class Session:
     def seal(self) -> JSON:
         return {
             "session_id": self.session_id,
-            "root": self.root,
+            "root": f"{len(self.thoughts)}:{self.root}",
             "record_count": len(self.thoughts),
             "finalized_at": self.finalized_at,
         }
@@ -251,7 +251,12 @@ class Model(task_model.Model):
         session = self._session(id)
         if session.root is not None:
             count = len(session.thoughts)
-            raise No("ERR_ALREADY_FINALIZED", session_id=id, root=session.root, record_count=count)
+            raise No(
+                "ERR_ALREADY_FINALIZED",
+                session_id=id,
+                root=f"{count}:{session.root}",
+                record_count=count,
+            )
         return session
 
 

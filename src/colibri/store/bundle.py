@@ -113,9 +113,9 @@ def of_thoughts(db: Connection, ids: Sequence[str]) -> Contents:
 def roots(db: Connection, contents: Contents) -> dict[str, str]:
     """The sessions whose seals it discloses, and their roots as SIZE:HEX, oldest first."""
     return {
-        one.session_id: f"{one.record_count}:{one.root.hex()}"
+        one.session_id: one.sized_root
         for one in sessions.every(db)
-        if one.root is not None and one.seal_seq is not None and contents.discloses(one.seal_seq)
+        if one.sized_root and one.seal_seq is not None and contents.discloses(one.seal_seq)
     }
 
 

@@ -27,6 +27,11 @@ class Session(NamedTuple):
     seal_seq: int | None
     root: bytes | None
 
+    @property
+    def sized_root(self) -> str | None:
+        """The root as it is handed out, SIZE:HEX: by itself it is of no certain size."""
+        return None if self.root is None else f"{self.record_count}:{self.root.hex()}"
+
 
 def start(
     db: Connection, append: Append, id: str, *, intent: str, task_id: str | None, now: str
@@ -94,7 +99,7 @@ def get_open(db: Connection, id: str) -> Session:
             f"the session {id} was sealed at {session.finalized_at} and takes nothing more;"
             " start a new one with audit_session_start",
             session_id=id,
-            root=session.root.hex(),
+            root=session.sized_root,
             record_count=session.record_count,
         )
     return session

@@ -67,10 +67,10 @@ def root(work: Work, args: Root) -> Proven:
 
 
 def _seal(session: Session) -> dict[str, Any]:
-    assert session.root is not None  # sealed
+    assert session.sized_root is not None  # sealed
     return {
         "session_id": session.session_id,
-        "root": session.root.hex(),
+        "root": session.sized_root,
         "record_count": session.record_count,
         "finalized_at": session.finalized_at,
     }

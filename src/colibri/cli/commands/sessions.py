@@ -70,9 +70,9 @@ def _show(session: Session) -> None:
     facts += [terminal.count(session.record_count, "thought")]
     facts += [f"opened {times.shown(session.started_at)}"]
     state = ("open", "good")
-    if session.root and session.finalized_at:
+    if session.sized_root and session.finalized_at:
         state = ("sealed", "bold")
-        root = session.root.hex()[:ROOT]
+        root = session.sized_root[:ROOT]
         facts += [f"sealed {times.shown(session.finalized_at)}", f"root {root}…"]
     terminal.line(
         (session.session_id, "bold"),
@@ -95,7 +95,7 @@ def _row(session: Session) -> tuple[str, ...]:
         str(session.record_count),
         session.started_at,
         session.finalized_at or "open",
-        session.root.hex() if session.root else "-",
+        session.sized_root or "-",
         session.intent,
     )
 

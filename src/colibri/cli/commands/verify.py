@@ -39,8 +39,8 @@ EPILOG = """\
 examples:
   colibri verify
   colibri verify --head 1204:HEX
-  colibri verify --session S-0123456789ab --root HEX
-  colibri verify session.colibri.json --root HEX
+  colibri verify --session S-0123456789ab --root SIZE:HEX
+  colibri verify session.colibri.json --root SIZE:HEX
 
 colibri sessions and colibri tasks list the ids. The database is only read, one slice at a time, and
 servers can keep writing. A report is not a bundle: it checks itself when a browser opens it.

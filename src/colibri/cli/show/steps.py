@@ -93,7 +93,7 @@ def _opening(record: Record, payload: Mapping[str, Any]) -> Entry:
 
 def _seal(record: Record, payload: Mapping[str, Any]) -> Entry:
     head: Spans = [("sealed", "good"), f"  {terminal.count(payload['count'], 'thought')}"]
-    return Entry(record, head, whole=f"root {payload['root']}")
+    return Entry(record, head, whole=f"root {payload['count']}:{payload['root']}")
 
 
 _ENTRIES: Mapping[str, Callable[[Record, Mapping[str, Any]], Entry]] = {

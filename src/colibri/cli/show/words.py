@@ -74,8 +74,7 @@ def step_json(step: Step) -> JSON:
 def session_json(session: Session) -> JSON:
     """A session as --json prints it."""
     names = ("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at")
-    root = None if session.root is None else session.root.hex()
-    return {**{name: getattr(session, name) for name in names}, "root": root}
+    return {**{name: getattr(session, name) for name in names}, "root": session.sized_root}
 
 
 # For people.
@@ -191,7 +190,9 @@ def _thought(payload: JSON) -> Spans:
 
 
 def _seal(payload: JSON) -> Spans:
-    return [f"{count(payload['count'], 'thought')}, root {payload['root'][:16]}…"]
+    return [
+        f"{count(payload['count'], 'thought')}, root {payload['count']}:{payload['root'][:16]}…"
+    ]
 
 
 def _erasure(payload: JSON) -> Spans:

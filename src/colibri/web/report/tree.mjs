@@ -122,7 +122,7 @@ export class Tree {
     const others = this.proven.filter(({ record }) => this.altered.has(record.seq)).length;
     const but = `But of ${others} of them the text shown here is not the one that was hashed.`;
     $("tree-root").replaceChildren(
-      `The root of the hashes of ${count(this.size, "thought")}, computed here, is `, el("code", {}, this.root),
+      `The root of the hashes of ${count(this.size, "thought")}, computed here, is `, el("code", {}, `${this.size}:${this.root}`),
       this.root === this.seal.root ? ", the same as in the seal. " : ", NOT the same as in the seal. ",
       others > 0 ? el("b", { class: "bad" }, but) : "",
     );

@@ -55,9 +55,7 @@ function word(verdict, brought) {
 export function showProblem(problem) {
   document.body.dataset.verdict = "unclear";
   $("verdict-word").textContent = VERDICTS["cannot tell"];
-  const why = globalThis.crypto?.subtle
-    ? `The check itself failed: ${plain(String(problem), 300)}.`
-    : "This browser does not offer its cryptography to pages opened in this way.";
+  const why = `The check itself failed: ${plain(String(problem), 300)}.`;
   $("trust").textContent = `${why} Save the evidence below, and check it with colibri_verify.py.`;
 }
 
