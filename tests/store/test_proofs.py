@@ -177,3 +177,13 @@ def test_a_missing_row_is_an_altered_session(lab: Lab) -> None:
     lab.db.execute("DELETE FROM sessions WHERE session_id = 'S-2'")
     (broken,) = lab.verify().breaks
     assert (broken.what, broken.detail) == ("altered session", "S-2: its row is missing")
+
+
+def test_a_number_that_json_cannot_say_is_no_answer(lab: Lab) -> None:
+    """A forger may have put it there."""
+    lab.start()
+    lab.think()
+    lab.seal()
+    lab.db.execute("UPDATE sessions SET record_count = ?", (2**53,))
+    with pytest.raises(ValueError, match=r"the session S-1 has a number beyond 2\^53-1"):
+        proofs.sealed(lab.db, "S-1")

@@ -130,6 +130,10 @@ def test_the_newest_begin_after_what_is_left_out(lab: Lab) -> None:
     assert store.before_newest(lab.db, wanted, len(thoughts), last=last) is None
     bounded = replace(wanted, last=thoughts[2])
     assert store.before_newest(lab.db, bounded, 1, last=last) == thoughts[1]
+    by_tool = Filter(tool="thought_record", kinds=("call.exit",))
+    exits = seqs(lab, by_tool)
+    assert store.before_newest(lab.db, by_tool, 2, last=last) == exits[-3]
+    assert store.before_newest(lab.db, by_tool, len(exits), last=last) is None
 
 
 DAMAGES = {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from colibri.core import merkle
+from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
 from colibri.core.trail import Trail
 from colibri.store import sessions, trail
@@ -56,6 +57,8 @@ def sealed(db: Connection, id: str) -> Session:
             session_id=id,
             record_count=session.record_count,
         )
+    if session.record_count > MAX_INTEGER:  # nobody but a forger has counted so far
+        raise ValueError(f"the session {id} has a number beyond 2^53-1")
     return session
 
 

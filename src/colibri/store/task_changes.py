@@ -5,6 +5,7 @@ status, priority, assignee, project and depends_on, `task.text` for title and de
 when one of its fields changes; both share the task's new version.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -218,16 +219,12 @@ def _is_needed_by(db: Connection, number: int, others: Sequence[int]) -> bool:
 def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int]:
     """A way from one of the starts to the goal along depends_on, breadth first; there is one."""
     came_from: dict[int, int | None] = dict.fromkeys(starts)
-    queue = list(came_from)
-    for number in queue:
-        if number == goal:
-            break
-        for (next_number,) in db.execute(
-            "SELECT depends_on FROM task_dependencies WHERE task = ?", (number,)
-        ):
-            if next_number not in came_from:
-                came_from[next_number] = number
-                queue.append(next_number)
+    queue = deque(came_from)
+    query = "SELECT depends_on FROM task_dependencies WHERE task = ?"
+    while (number := queue.popleft()) != goal:
+        found = [other for (other,) in db.execute(query, (number,)) if other not in came_from]
+        came_from |= dict.fromkeys(found, number)
+        queue += found
     path = [goal]
     while (before := came_from[path[0]]) is not None:
         path.insert(0, before)
