@@ -11,7 +11,9 @@ from unittest.mock import patch
 
 from apsw import Connection
 
-from colibri.core.chain import Checker
+from colibri.core.check import log as checked
+from colibri.core.check.log import LogCheck
+from colibri.core.check.rows import Columns
 from colibri.core.errors import Damaged
 from colibri.store import proofs, tasks
 from colibri.store.sqlite import search
@@ -93,12 +95,21 @@ def _nothing(*_: object, **__: object) -> Iterator[str]:
     yield from ()
 
 
+def _believed(c: Columns) -> list[str]:
+    return [payload.hex() for payload in c.payloads]
+
+
 # A check that is left out, and an attack that only this one catches.
 LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
-    "columns": (Checker, "_check_columns", lambda *_: None, "ledger.agent"),
+    "payloads": (
+        checked,
+        "commitments",
+        lambda c: [one.hex() for one in c.payloads],
+        "ledger.nonce",
+    ),
     "rows of tasks": (tasks, "altered", _nothing, "tasks.title"),
     "rows of sessions": (proofs, "altered", _nothing, "sessions.intent"),
-    "the head": (Checker, "_compare_with_outside", lambda *_: None, "write anew"),
+    "the head": (LogCheck, "_compare_outside", lambda *_: None, "write anew"),
 }
 
 

@@ -161,7 +161,7 @@ def test_a_log_that_is_not_sound_is_not_copied(project: Path, capsys: Capture) -
     db.close()
     code, out, err = inside(capsys, "backup", "copy.db", "--force")
     assert (code, out) == (1, "")
-    assert "the log is not sound, so no copy was kept: record 1: altered record: " in err
+    assert "the log is not sound, so no copy was kept: record 1: altered-header: " in err
     assert "; and " in err
     assert "colibri: hint: colibri verify shows the details" in err
     assert (project / "copy.db").read_bytes() == good

@@ -39,7 +39,7 @@ def test_every_record_is_a_line_with_its_place_time_kind_and_gist(
         "call.exit     task_create invalid INVALID_PARAMS": True,
         "call.enter    no_such\\x1b[2J\\x1b]0;owned\\x07": True,
         "thought       [erased]": True,
-        f"erasure       erased records {workshop.erased}, {workshop.erased - 1}: “asked for”": True,
+        f"erasure       erased records {workshop.erased - 1}, {workshop.erased}: “asked for”": True,
     }
     assert {gist: gist in out for gist in gists} == gists
 
@@ -178,13 +178,13 @@ def test_damage_is_shown_and_nothing_stumbles_over_it(
     project, seq = damaged
     code, out, _ = colibri(project, "log", str(seq))
     assert code == 0
-    assert "\ncheck       altered payload: " in out
+    assert "\ncheck       altered-payload: " in out
     _, out, _ = colibri(project, "log", str(seq), "--json")
-    assert [one["what"] for one in json.loads(out)["breaks"]] == ["altered payload"]
+    assert [one["what"] for one in json.loads(out)["breaks"]] == ["altered-payload"]
     _, out, _ = colibri(project, "log", str(seq + 1), "--payload")
     assert "[unreadable: not in the form of its kind]" in out
     _, out, _ = colibri(project, "log", str(seq + 2))
-    assert "\ncheck       altered record: " in out
+    assert "\ncheck       altered-header: " in out
     for command in ("log", "trail", "status", "tasks"):
         assert colibri(project, command)[0] == 0
 

@@ -146,7 +146,7 @@ def test_everything_shows_also_what_names_nothing(workshop: Workshop, colibri: P
     assert "✗ task_create  invalid INVALID_PARAMS" in told
     assert "✗ no_such\\x1b[2J\\x1b]0;owned\\x07  invalid -32602" in told
     assert "server_ping  ok, " in told
-    assert f"erasure  erased records {workshop.erased}, {workshop.erased - 1}: “asked for”" in told
+    assert f"erasure  erased records {workshop.erased - 1}, {workshop.erased}: “asked for”" in told
 
 
 def test_the_server_is_named_where_it_changes(workshop: Workshop, colibri: Printed) -> None:

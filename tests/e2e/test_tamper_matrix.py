@@ -11,7 +11,6 @@ import pytest
 
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
-from colibri.core.report import NO_HEAD
 from colibri.core.rows import Row
 from colibri.store import ledger
 from colibri.store.sqlite.opening import open_reader
@@ -164,15 +163,15 @@ SEEN: dict[str, tuple[Attack, str]] = {
             "UPDATE ledger SET body = CAST(replace(CAST(body AS TEXT), 'thought', 'doubts')"
             " AS BLOB) WHERE seq = :second_1 - 1"
         ),
-        "altered payload",
+        "altered-payload",
     ),
     "edit any column of a record": (
         sql("UPDATE ledger SET agent = 'bob' WHERE seq = :second_1"),
-        "altered record",
+        "altered-header",
     ),
     "delete in the middle": (
         sql("DELETE FROM ledger WHERE seq = :second_1"),
-        "missing record",
+        "missing-record",
     ),
     "swap in the middle": (
         sql(
@@ -180,57 +179,57 @@ SEEN: dict[str, tuple[Attack, str]] = {
             "UPDATE ledger SET seq = :second_1 WHERE seq = :second_2",
             "UPDATE ledger SET seq = :second_2 WHERE seq = 999",
         ),
-        "out of order",
+        "altered-header",
     ),
     "delete a payload": (
         sql("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = :second_1"),
-        "missing payload",
+        "missing-payload",
     ),
     "put a record before the first": (
         sql(f"INSERT INTO ledger SELECT 0, {', '.join(Row._fields[1:])} FROM ledger WHERE seq = 1"),
-        "stray record",
+        "bad-header",
     ),
     "edit what a tool shows of a session": (
         sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),
-        "altered session",
+        "altered-session",
     ),
     "edit it into what is no text": (
         sql("UPDATE sessions SET session_id = CAST(x'ff' AS TEXT) WHERE session_id = 'third'"),
-        "altered session",
+        "altered-session",
     ),
     "edit what a tool shows of a thought": (
         sql("UPDATE thoughts SET type = 'reflection' WHERE seq = :second_1 - 1"),
-        "altered session",
+        "altered-session",
     ),
     "edit what a tool shows of a task": (
         sql("UPDATE tasks SET title = 'something nobler'"),
-        "altered task",
+        "altered-task",
     ),
     "edit a seal's tree": (
         sql("UPDATE merkle_nodes SET hash = zeroblob(32) WHERE session = 'first' AND level = 1"),
-        "altered session",
+        "altered-session",
     ),
     "double the last leaf of a tree": (
         sql(
             "INSERT INTO merkle_nodes SELECT session, level, 3, hash FROM merkle_nodes"
             " WHERE session = 'first' AND level = 0 AND idx = 2"
         ),
-        "altered session",
+        "altered-session",
     ),
     "open a sealed session again": (
         sql(
             "UPDATE sessions SET root = NULL, seal_seq = NULL, finalized_at = NULL"
             " WHERE session_id = 'first'"
         ),
-        "altered session",
+        "altered-session",
     ),
     "cut the tail and forget the rows": (
         sql("DELETE FROM ledger WHERE seq > :task"),
-        "altered session",
+        "altered-session",
     ),
     "claim another log": (
         sql("UPDATE meta SET value = 'colibri/' || hex(zeroblob(16))"),
-        "altered record",
+        "altered-header",
     ),
 }
 
@@ -238,9 +237,9 @@ SEEN: dict[str, tuple[Attack, str]] = {
 UNSEEN: dict[str, tuple[Attack, str]] = {
     "cut the last call off the tail": (cut("read"), "truncated"),
     "cut the tail with the last sealed session": (cut("task"), "truncated"),
-    "write the last record anew": (reforge_the_last, "replaced"),
+    "write the last record anew": (reforge_the_last, "head-differs"),
     "put an old backup back": (put_back, "truncated"),
-    "write everything anew": (write_anew, "replaced"),
+    "write everything anew": (write_anew, "head-differs"),
 }
 
 
@@ -249,6 +248,11 @@ def verdict(scene: Scene) -> JSON:
         found = server.data("audit_verify_chain")
         assert server.close() == 0
     return found
+
+
+def noted(found: JSON) -> list[str]:
+    """What was not checked, by its codes."""
+    return [note["code"] for note in found["not_checked"]]
 
 
 def breaks_with_head(scene: Scene) -> list[str]:
@@ -262,7 +266,7 @@ def test_an_untouched_log_is_sound_and_says_what_it_cannot_know(scene: Scene) ->
     """The harness must be able to say yes."""
     assert breaks_with_head(scene) == []
     found = verdict(scene)
-    assert (found["valid"], found["breaks"], found["not_checked"]) == (True, [], [NO_HEAD])
+    assert (found["valid"], found["breaks"], noted(found)) == (True, [], ["outside-head"])
 
 
 @pytest.mark.parametrize(("attack", "what"), SEEN.values(), ids=SEEN.keys())
@@ -283,43 +287,23 @@ def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str)
     assert breaks_with_head(scene)[0] == what
     found = verdict(scene)
     assert (found["valid"], found["breaks"]) == (True, [])
-    assert found["not_checked"] == [NO_HEAD]
-
-
-def test_open_calls_are_told_even_where_their_text_cannot_be(scene: Scene) -> None:
-    """Design §9: a fact, not a break; half a surrogate pair in a payload stops no answer."""
-    with intruder(scene) as db:
-        for tool in (b"task_get", b"\\ud800"):
-            head = ledger.head(db)
-            assert head is not None
-            body = b'{"arguments":{},"server":"s","sha256":null,"size":null,"tool":"%b"}' % tool
-            forged(db, head, at="then", call="c", kind="call.enter", body=body)
-        head = ledger.head(db)
-        assert head is not None
-        forged(db, head, at="then", call="c", kind="call.enter", body=b"{}")
-        last = head.seq + 1
-    found = verdict(scene)
-    assert [(broken["seq"], broken["what"]) for broken in found["breaks"]] == [
-        (last - 1, "bad payload"),
-        (last, "bad pair"),
-    ]
-    assert found["open_call_count"] == 3
-    assert found["open_calls"] == [
-        {"seq": last - 2, "call": "c", "tool": "task_get", "server": "s", "at": "then"},
-        {"seq": last - 1, "call": "c", "tool": "\\ud800", "server": "s", "at": "then"},
-        {"seq": last, "call": "c", "tool": None, "server": None, "at": "then"},
-    ]
+    assert noted(found) == ["outside-head"]
 
 
 def test_a_verdict_lists_the_first_hundred_open_calls_and_counts_them_all(scene: Scene) -> None:
     """Design §9: reported as open; a list that is cut says so."""
+    server = "00000000-0000-4000-8000-00000000c01b"
+    said = f'{{"arguments":{{}},"server":"{server}","sha256":null,"size":null,"tool":"task_get"}}'
+    at = "2026-01-01T00:00:00.000000Z"
     with intruder(scene) as db:
-        for _ in range(120):
+        for number in range(120):
             head = ledger.head(db)
             assert head is not None
-            body = b'{"arguments":{},"server":"s","sha256":null,"size":null,"tool":"task_get"}'
-            forged(db, head, at="then", call="c", kind="call.enter", body=body)
+            call = f"00000000-0000-4000-8000-{number:012x}"
+            forged(db, head, at=at, call=call, kind="call.enter", body=said.encode())
     found = verdict(scene)
     assert (found["valid"], found["open_call_count"]) == (True, 120)
     first = scene.seq("last") + 1
     assert [call["seq"] for call in found["open_calls"]] == list(range(first, first + 100))
+    told = {"seq": first, "tool": "task_get", "server": server, "at": at}
+    assert found["open_calls"][0] == {**told, "call": "00000000-0000-4000-8000-000000000000"}

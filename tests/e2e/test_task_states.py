@@ -87,7 +87,7 @@ def test_done_without_a_thought_names_the_tool_that_gives_one(lab: Lab) -> None:
     assert (error["code"], error["attempt"]) == ("ERR_WRITEBACK_REQUIRED", 2)
     assert f"thought_record with task_id {id}" in error["message"]
     assert lab.kept() == before
-    lab.data("think", task_id=id)
+    lab.think(id)
     assert lab.update(id, status="DONE")["attempt"] == 2
 
 

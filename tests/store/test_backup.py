@@ -211,9 +211,9 @@ def test_a_file_that_sqlite_cannot_read_is_found(path: Path, tmp_path: Path) -> 
 
 BROKEN = {
     "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 9": (
-        "record 9: missing payload: no erasure names it"
+        "record 9: missing-payload: no erasure names it"
     ),
-    "UPDATE sessions SET intent = 'x'": "altered session: S-1: its records say otherwise: intent",
+    "UPDATE sessions SET intent = 'x'": "altered-session: S-1: its records say otherwise: intent",
     "DELETE FROM meta": "the database does not say which log it holds",
 }
 
@@ -234,10 +234,7 @@ def test_a_copy_that_lacks_the_newest_record_is_found(path: Path, tmp_path: Path
     with intruder(copy) as db:
         db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (head.seq,))
         db.execute("DELETE FROM ledger WHERE seq = ?", (head.seq,))
-    assert wrong_with(copy, head) == [
-        f"record {head.seq}: truncated: the log ends at {head.seq - 1},"
-        f" but record {head.seq} was seen"
-    ]
+    assert wrong_with(copy, head) == [f"record {head.seq}: truncated: record {head.seq} was seen"]
 
 
 def test_a_copy_that_goes_on_after_its_head_is_found(project: Path, path: Path) -> None:
@@ -255,7 +252,7 @@ def test_of_an_older_schema_the_chain_is_checked(path: Path, tmp_path: Path) -> 
     assert wrong_with(copy, head_of(path)) == []
     with intruder(copy) as db:
         db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 9")
-    assert wrong_with(copy, head_of(path)) == ["record 9: missing payload: no erasure names it"]
+    assert wrong_with(copy, head_of(path)) == ["record 9: missing-payload: no erasure names it"]
 
 
 # Comparing.

@@ -17,6 +17,7 @@ import pytest
 
 from colibri.core.errors import Damaged, ResourceError
 from colibri.store import ledger
+from colibri.store import verify as check
 from colibri.store.faults import Fault, fault
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
@@ -40,6 +41,7 @@ NEWER = (*load_migrations(), NEXT)
 # Opens the database at argv[1] as soon as a line comes in, and does what argv[2] says.
 PROCESS = f"""
 import os, sys, time
+from uuid import uuid4
 from colibri.core.ledger import enter_payload
 from colibri.store import ledger
 from colibri.store.faults import Fault
@@ -58,8 +60,9 @@ opened = open_writer(
 )
 with Transaction(opened.db, durable=True):
     chain = ledger.Chain(opened.db, {LOG!r}, lambda seq: os.urandom(32))
-    payload = enter_payload(server="s", tool="t", arguments={{}})
-    chain.append("call.enter", payload, at="now", call=str(os.getpid()))
+    payload = enter_payload(server=str(uuid4()), tool="t", arguments={{}})
+    at = "2026-01-01T00:00:00.000000Z"
+    chain.append("call.enter", payload, at=at, call=str(uuid4()))
 if sys.argv[2] == "die":
     os._exit(0)
 opening.close(opened)
@@ -519,7 +522,7 @@ def test_sixteen_processes_can_open_a_fresh_database_at_once(path: str) -> None:
     for process in processes:
         finish(process)
     db = open_reader(path)
-    report = ledger.verify(db, pause=lambda: None)
+    report = check.verify(db, pause=lambda: None)
     db.close()
     assert (report.valid, report.record_count, len(report.open_calls)) == (True, 16, 16)
 

@@ -53,7 +53,7 @@ def test_a_record_goes_with_the_arguments_of_its_call(lab: Lab, kind: str) -> No
     assert (
         lab.db.execute("SELECT count(body) FROM ledger WHERE seq IN (?, ?)", (enter, seq)).get == 0
     )
-    assert "2 payloads are erased and can no longer be read" in report.not_checked
+    assert "erased" in [note.code for note in report.not_checked]
 
 
 def test_the_plan_says_why_and_changes_nothing(lab: Lab) -> None:
@@ -149,9 +149,9 @@ def test_what_is_not_there_or_is_erased_already_is_refused(lab: Lab) -> None:
 
 
 DAMAGE = {
-    "altered payload": "UPDATE ledger SET body = CAST('{}' AS BLOB) WHERE seq = ?",
-    "missing payload": "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?",
-    "altered record": "UPDATE ledger SET agent = 'eve' WHERE seq = ?",
+    "altered-payload": "UPDATE ledger SET body = CAST('{}' AS BLOB) WHERE seq = ?",
+    "missing-payload": "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?",
+    "altered-header": "UPDATE ledger SET agent = 'eve' WHERE seq = ?",
 }
 
 
@@ -171,7 +171,7 @@ def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
     story(lab)
     lab.drop_triggers()
     seq = lab.seqs("thought")[0]
-    lab.db.execute(DAMAGE["altered record"], (seq - 1,))
+    lab.db.execute(DAMAGE["altered-header"], (seq - 1,))
     assert refusal(lab, seq)[1].startswith(f"record {seq - 1} is not as it was written")
 
 

@@ -165,10 +165,10 @@ def test_every_edit_of_a_tree_is_an_altered_session(lab: Lab, edit: str) -> None
     lab.db.execute("PRAGMA foreign_keys = OFF")
     lab.db.execute(edit)
     (broken,) = lab.verify().breaks
-    assert (broken.seq, broken.what) == (0, "altered session")
+    assert (broken.seq, broken.what) == (None, "altered-session")
     assert broken.detail.endswith("its stored tree is not that of its thoughts")
     id = broken.detail.partition(":")[0]
-    assert found(lab.verify_session(id)) == [(0, "altered session")]
+    assert found(lab.verify_session(id)) == [(None, "altered-session")]
 
 
 def test_a_missing_row_is_an_altered_session(lab: Lab) -> None:
@@ -176,7 +176,7 @@ def test_a_missing_row_is_an_altered_session(lab: Lab) -> None:
     lab.start("S-2")
     lab.db.execute("DELETE FROM sessions WHERE session_id = 'S-2'")
     (broken,) = lab.verify().breaks
-    assert (broken.what, broken.detail) == ("altered session", "S-2: its row is missing")
+    assert (broken.what, broken.detail) == ("altered-session", "S-2: its row is missing")
 
 
 def test_a_number_that_json_cannot_say_is_no_answer(lab: Lab) -> None:

@@ -26,8 +26,7 @@ def small() -> Lab:
     with lab.calling("task_list", ends=False):
         pass
     task = lab.create().task_id
-    with lab.calling("several", session="S-1") as call:
-        sessions.start(lab.db, call.append, "S-1", intent="i", task_id=None, now=call.now)
+    lab.start("S-1", intent="i")
     for _ in range(2):
         lab.think("S-1", "so", task=task, agent="ada")
     lab.erase(lab.seqs("thought")[0])

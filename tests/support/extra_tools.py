@@ -17,7 +17,7 @@ from colibri.server import checks
 from colibri.server.call import Work
 from colibri.server.context import ColibriServerContext, add_tool, create_server, register_catalogue
 from colibri.server.transport import Stream, claim_stdout
-from colibri.store import ledger
+from colibri.store import verify as check
 from colibri.tools.tool import Lane, Tool
 
 _RSS_MB = checks.rss_mb
@@ -94,7 +94,7 @@ def big(work: Work, args: Size) -> object:
 def verify(work: Work, args: Nothing) -> object:
     """Recompute the whole ledger, slice by slice."""
     assert work.db is not None
-    report = ledger.verify(work.db, pause=work.pause)
+    report = check.verify(work.db, pause=work.pause)
     return {"valid": report.valid, "records": report.record_count}
 
 

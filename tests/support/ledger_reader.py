@@ -14,6 +14,7 @@ from colibri.store import ledger
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.transaction import Transaction
+from colibri.store.verify import verify
 from tests.support.client import JSON, PATIENCE, Server
 
 T = TypeVar("T")
@@ -102,7 +103,7 @@ def booted(server: Server) -> None:
 def verified(database: Path) -> Report:
     """Check the whole chain, and say what is wrong with it if it is broken."""
     with reading(database) as db:
-        report = ledger.verify(db, pause=lambda: None)
+        report = verify(db, pause=lambda: None)
     assert report.valid, report.breaks
     return report
 
@@ -161,7 +162,8 @@ def create(database: Path, records: int = 0) -> None:
 def fill(db: Connection, records: int) -> None:
     """Append so many records, two for each call."""
     chain = ledger.Chain(db, LOG, lambda seq: seq.to_bytes(32, "big"))
-    enter: JSON = {"server": "-", "tool": "note", "arguments": {}, "size": None, "sha256": None}
+    enter: JSON = {"tool": "note", "arguments": {}, "size": None, "sha256": None}
+    enter["server"] = "00000000-0000-4000-8000-00000000c01b"
     left = {"tool": "note", "outcome": "ok", "code": None, "result_sha256": "0" * 64}
     for number in range(0, records, 2):
         call = f"00000000-0000-4000-8000-{number:012x}"

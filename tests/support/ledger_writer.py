@@ -50,6 +50,7 @@ class Lab:
     def __init__(self, db: Connection, log: str = LOG) -> None:
         self.db = db
         self.log = log
+        self.older = ledger.last_seq(db)  # no call has the id of an older one
         self._calls = 0
 
     def start(self, id: str = "S-1", *, intent: str = "try", task: str | None = None) -> Session:
@@ -176,7 +177,7 @@ class Lab:
                 self.db.execute(
                     "UPDATE sessions SET intent = '[erased]' WHERE open_seq = ?", (seq,)
                 )
-            payload: JSON = {"seqs": list(seqs), "reason": "asked for"}
+            payload: JSON = {"seqs": sorted(seqs), "reason": "asked for"}
             return self._outside().append("erasure", payload)
 
     def _outside(self) -> "Call":
@@ -211,7 +212,7 @@ class Call:
     """What a handler is given, as far as the store needs it."""
 
     def __init__(self, lab: Lab, number: int, named: dict[str, str | None]) -> None:
-        self.id = f"00000000-0000-4000-8000-{number:012x}"
+        self.id = f"00000000-0000-4000-8000-{lab.older + number:012x}"
         self.now = f"2026-01-01T00:00:00.{number:06d}Z"
         self.refusal: Refused | None = None
         self._chain = Chain(lab.db, lab.log, nonce)
@@ -274,7 +275,7 @@ def drop_triggers(db: apsw.Connection) -> None:
         db.execute(f"DROP TRIGGER {name}")
 
 
-def found(report: Report) -> list[tuple[int, str]]:
+def found(report: Report) -> list[tuple[int | None, str]]:
     """Where each damage is, and its name."""
     return [(broken.seq, broken.what) for broken in report.breaks]
 

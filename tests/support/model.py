@@ -17,7 +17,10 @@ TEXTS = {"title", "description"}  # in a record of their own
 ZEROS = "0" * 64
 HASH = re.compile(r"[0-9a-f]{64}")
 MADE_SESSION = re.compile(r"S-[0-9a-f]{12}")
-NO_HEAD = "no head from outside: a cut-off tail or a log written anew cannot be seen"
+NO_HEAD = {
+    "code": "outside-head",
+    "detail": "a tail cut off, or a log rewritten: that takes a head",
+}
 
 
 @dataclass
@@ -207,22 +210,24 @@ class Model(task_model.Model):
     def verify(
         self, before: int, session_id: str | None = None, task_id: str | None = None
     ) -> JSON:
-        nothing: JSON = {"breaks": [], "open_calls": []}
+        nothing: JSON = {"breaks": [], "open_calls": [], "erased_count": 0, "erased": []}
         good: JSON = {"valid": True, "broken_count": 0, "first_broken_at": None, **nothing}
         if session_id is not None:
             session = self._session(session_id)
             last = session.end_seq or before
-            outside = f"records before {session.open_seq}"
-            outside += f" and after {session.end_seq or before}"
+            outside = f"records before {session.open_seq} and after {last}, and the moves of tasks"
             count = last - session.open_seq + 1
-            return {**good, "record_count": count, "not_checked": [NO_HEAD, outside]}
+            notes = [NO_HEAD, {"code": "scope", "detail": outside}]
+            return {**good, "record_count": count, "not_checked": notes}
         if task_id is not None:
             self._get(task_id)
             outside = "records that do not name the task, and calls that are open"
             count = self.ledger.about[task_id]
-            return {**good, "record_count": count, "not_checked": [NO_HEAD, outside]}
-        empty = [] if before else ["the log holds no records: nothing was checked"]
-        return {**good, "record_count": before, "not_checked": [*empty, NO_HEAD]}
+            notes = [{"code": "scope", "detail": outside}]
+            return {**good, "record_count": count, "not_checked": notes}
+        empty = {"code": "scope", "detail": "the log holds no records: nothing was checked"}
+        notes = [NO_HEAD] if before else [empty, NO_HEAD]
+        return {**good, "record_count": before, "not_checked": notes}
 
     # What changes nothing.
 

@@ -55,8 +55,9 @@ sequence_no, and the outcome of an enter is `running`. `thought_records` has a r
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from json.decoder import JSONDecoder
 from json.encoder import encode_basestring
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from colibri.core.canonical import dump, encode
 
@@ -81,6 +82,8 @@ TYPES = ("plan", "analysis", "decision", "reflection")
 Outcome = Literal["ok", "refused", "invalid", "error", "cancelled"]
 
 COMMITMENT = b"colibri/payload/v1\n"
+NO_LEAF = bytes(32)  # what a session's first thought names as the one before it
+ERASED = "[erased]"  # what tools show in the place of a text that is gone
 
 
 class Entry(NamedTuple):
@@ -137,6 +140,25 @@ def body(kind: str, payload: Mapping[str, object], dump: Callable[[object], byte
     return encode(payload, dump)
 
 
+def load(data: bytes) -> Any:
+    """The one JSON value that a payload is; ValueError if it is not one, or holds a float."""
+    text = data.decode()
+    try:
+        value, end = _decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if end != len(text):
+        raise ValueError("more than one value")
+    return value
+
+
+def _refuse(number: str) -> NoReturn:
+    raise ValueError(f"{number} has no place in a record")
+
+
+_decode = JSONDecoder(parse_float=_refuse, parse_constant=_refuse).raw_decode
+
+
 def enter_payload(
     *,
     server: str,
@@ -175,12 +197,18 @@ def exit_payload(
 
 
 def _without_texts(arguments: Mapping[str, object]) -> dict[str, object]:
+    """A text is kept in one place; another tool than ours may have no text under its name."""
     return {
-        name: _digest(value) if name in TEXTS and isinstance(value, str) else value
+        name: value if name not in TEXTS or value is None else digest_of(_text(value))
         for name, value in arguments.items()
     }
 
 
-def _digest(text: str) -> dict[str, object]:
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def digest_of(text: str) -> dict[str, object]:
+    """What a call's arguments say of a text."""
     data = text.encode()
     return {"sha256": sha256(data).hexdigest(), "size": len(data)}

@@ -1,51 +1,55 @@
-"""What a check of the log says: breaks, each by its name; open calls; what it did not look at."""
+"""What a check of the log says: findings, each by its code; open calls; what was not checked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from colibri.core.ledger import Head
 
-MAX_BREAKS = 100
-NO_HEAD = "no head from outside: a cut-off tail or a log written anew cannot be seen"
+MAX_LISTED = 100  # of every list
 
-Damage = Literal[
-    "altered record",  # its leaf is not the hash of what the row says
-    "altered payload",  # not what the record committed to
-    "missing record",
-    "missing payload",  # and no erasure names it
-    "stray record",  # before the first
-    "bad payload",  # the committed one, but not in canonical form
-    "bad erasure",  # of what is not an earlier record, or its payload is still there
-    "out of order",  # an intact record in another's place
-    "forked",  # follows an earlier record than the one before it
-    "broken link",  # follows a record that nobody knows
-    "bad pair",  # an exit without its enter, or a payload that is not of its kind
-    "truncated",  # ends before a head that was seen outside
-    "replaced",  # another record stands where a head was seen outside
-    "illegal move",  # from here on: what replay.py finds in the records of tasks
-    "blocked move",
-    "missing evidence",
-    "bad task record",
-    "altered task",
-    "bad session record",  # and trail.py in those of sessions
-    "bad thought",
-    "thought after seal",
-    "bad seal",
-    "altered session",
-]
+# Steps of the procedure, docs/formats.md §9. What only a database has comes last.
+HEADERS, ORDER, LINKS, GAPS, PAYLOADS, ERASURES, CONTENTS = range(3, 10)
+SESSIONS, CALLS, TASKS, OUTSIDE, LAST_STEP = 10, 12, 13, 14, 15
+
+# The line of the verdict that each finding turns to "no", docs/formats.md §10. "rows" is the one
+# line that only a database has.
+LINE_OF: Mapping[str, str] = {
+    code: line
+    for line, codes in {
+        "intact": "bad-header wrong-order broken-link altered-header altered-payload bad-payload"
+        " head-differs damaged-file",
+        "complete": "truncated missing-record missing-payload",
+        "sealed": "second-seal thought-after-seal wrong-index broken-thought-chain wrong-count"
+        " wrong-range wrong-root root-differs",
+        "rules": "second-open outside-session bad-pair stray-change missing-change wrong-digest"
+        " bad-creation wrong-version wrong-change change-after-end illegal-move wrong-attempt"
+        " unknown-task dependency-cycle blocked-move missing-evidence bad-erasure erased-payload",
+        "rows": "altered-task altered-session foreign-schema",
+    }.items()
+    for code in codes.split()
+}
 
 
 class Break(NamedTuple):
-    seq: int
-    what: Damage
+    """A rule that is broken; seq is None where that is not at one record."""
+
+    seq: int | None
+    what: str  # a code of LINE_OF
+    detail: str
+
+
+class Note(NamedTuple):
+    """Something that was not checked, by a code of docs/formats.md §11."""
+
+    code: str
     detail: str
 
 
 class OpenCall(NamedTuple):
-    """An enter without an exit: running somewhere, or its process died. A fact, not a break.
+    """An enter without an exit: running somewhere, or its process died. A fact, not a fault.
 
-    tool and server are None where the enter's payload cannot be read.
+    tool and server are None where the enter's payload is erased.
     """
 
     seq: int
@@ -57,7 +61,7 @@ class OpenCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found; `breaks` has the first MAX_BREAKS of `broken_count`."""
+    """What a check found; `breaks` has the first MAX_LISTED of `broken_count`."""
 
     record_count: int
     broken_count: int
@@ -65,7 +69,7 @@ class Report:
     head: Head | None
     open_calls: tuple[OpenCall, ...]
     erased: tuple[int, ...]
-    not_checked: tuple[str, ...]
+    not_checked: tuple[Note, ...]
 
     @property
     def valid(self) -> bool:
@@ -73,14 +77,46 @@ class Report:
 
     @property
     def first_broken_at(self) -> int | None:
-        """None also where only rows are broken: they have no place in the log."""
-        return self.breaks[0].seq or None if self.breaks else None
+        """None also where what is broken has no place in the log."""
+        return min((found.seq for found in self.breaks if found.seq is not None), default=None)
 
     def with_breaks(self, found: Iterable[Break]) -> "Report":
-        """The same with more breaks."""
+        """The same with more findings."""
         more = tuple(found)
         return replace(
             self,
             broken_count=self.broken_count + len(more),
-            breaks=(self.breaks + more)[:MAX_BREAKS],
+            breaks=(self.breaks + more)[:MAX_LISTED],
         )
+
+    def with_notes(self, *notes: Note) -> "Report":
+        """The same with more that was not checked."""
+        return replace(self, not_checked=(*self.not_checked, *notes))
+
+
+class Findings:
+    """What is found while a log is read, by the step of docs/formats.md §9 that finds it."""
+
+    def __init__(self) -> None:
+        self.ends_at = LAST_STEP  # no later step counts: it would build on what is not sound
+        self._count = 0
+        self._listed: list[Break] = []
+
+    def note(self, step: int, seq: int | None, code: str, detail: str = "") -> None:
+        """Up to CONTENTS, the first step that finds anything is the last that counts."""
+        if step > self.ends_at:
+            return
+        if step < self.ends_at and step <= CONTENTS:
+            self.ends_at, self._count, self._listed = step, 0, []
+        self._count += 1
+        if len(self._listed) < MAX_LISTED:
+            self._listed.append(Break(seq, code, detail))
+
+    @property
+    def sound(self) -> bool:
+        """Whether the records are intact and complete as far as they were read."""
+        return self.ends_at == LAST_STEP
+
+    def listed(self) -> tuple[int, tuple[Break, ...]]:
+        """How many, and the first of them."""
+        return self._count, tuple(self._listed)

@@ -268,7 +268,7 @@ class Store:
 
 def _check(connection: "Connection", health: Health, *, whole: bool) -> None:
     """A damaged ledger is still opened, for reading: SAFE_MODE says what is wrong with it."""
-    from colibri.store import ledger
+    from colibri.store import ledger, verify
     from colibri.store.faults import DatabaseError, fault
     from colibri.store.sqlite import schema
 
@@ -277,7 +277,7 @@ def _check(connection: "Connection", health: Health, *, whole: bool) -> None:
     try:
         if (head := ledger.head(connection)) is not None:
             first = max(1, head.seq - BOOT_RECORDS + 1)
-            breaks = ledger.check_range(connection, first, head.seq)
+            breaks = verify.check_range(connection, first, head.seq)
             problems = [f"record {one.seq}: {one.what}: {one.detail}" for one in breaks]
         if whole:
             problems += schema.quick_check(connection, None)

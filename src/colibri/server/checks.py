@@ -137,14 +137,17 @@ class Checks:
         return over
 
     def _look_at_store(self, db: "Connection", found: dict[str, str]) -> None:
-        from colibri.store import ledger  # the health thread runs after the database is open
+        from colibri.store import (  # the health thread runs after the database is open
+            ledger,
+            verify,
+        )
         from colibri.store.sqlite import place, schema
 
         head = ledger.head(db)
         if head is not None:
             first = 1 + int.from_bytes(os.urandom(8), "big") % head.seq
-            breaks = ledger.check_range(db, max(1, head.seq - NEWEST + 1), head.seq)
-            breaks += ledger.check_range(db, first, min(head.seq, first + RANDOM - 1))
+            breaks = verify.check_range(db, max(1, head.seq - NEWEST + 1), head.seq)
+            breaks += verify.check_range(db, first, min(head.seq, first + RANDOM - 1))
             self._follow(db, head.seq)
             if breaks:
                 worst = breaks[0]

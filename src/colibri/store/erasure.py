@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
-from colibri.core.ledger import ERASABLE
-from colibri.core.payload import load
-from colibri.core.replay import ERASED
-from colibri.store import ledger, tasks
+from colibri.core.ledger import ERASABLE, ERASED, load
+from colibri.store import tasks, verify
 from colibri.store.connection import Connection
 from colibri.store.sqlite import search
 
@@ -120,7 +118,7 @@ def _instead(db: Connection, seq: int) -> str:
 
 def _read(db: Connection, seq: int) -> _Record:
     """A record with its payload, which has to be there and as it was written."""
-    breaks = ledger.check_range(db, seq, seq)
+    breaks = verify.check_range(db, seq, seq)
     if breaks:
         raise Refused(
             "ERR_DAMAGED",

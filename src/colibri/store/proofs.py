@@ -1,16 +1,18 @@
 """Seals: the Merkle tree over a session's thoughts. Owns `merkle_nodes`."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colibri.core import merkle
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
-from colibri.core.trail import Trail
 from colibri.store import sessions, trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
+
+if TYPE_CHECKING:  # it loads msgspec
+    from colibri.core.check.sessions import Sessions
 
 
 def seal(db: Connection, append: Append, id: str, *, now: str) -> Session:
@@ -104,27 +106,29 @@ def _node(db: Connection, session: str, level: int, index: int) -> bytes:
     return hash
 
 
-def altered(db: Connection, seen: Trail, *, thoughts_after: int | None = None) -> Iterator[str]:
+def altered(
+    db: Connection, seen: "Sessions", *, thoughts_after: int | None = None
+) -> Iterator[str]:
     """Each row or tree of a session that its records do not explain, and each that is missing.
 
     The rows of thoughts up to a seq have been compared already, if one is given.
     """
-    left = set(seen.sessions)
+    left = set(seen.known)
     for session in sessions.every(db):
         left.discard(session.session_id)
         yield from _altered_session(db, seen, session)
     for id in sorted(left):
         yield f"{id}: its row is missing"
-    yield from trail.altered(db, seen.unreadable, after=thoughts_after)
+    yield from trail.altered(db, after=thoughts_after)
 
 
-def altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
+def altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
     """The same for one session."""
     yield from _altered_session(db, seen, session)
-    yield from trail.altered_rows(db, seen.unreadable, session=session.session_id)
+    yield from trail.altered_rows(db, session=session.session_id)
 
 
-def _altered_session(db: Connection, seen: Trail, session: Session) -> Iterator[str]:
+def _altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
     if (problem := seen.compare(sessions.columns(session))) is not None:
         yield problem
     elif not _tree_fits(db, session):

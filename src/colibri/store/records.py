@@ -12,8 +12,7 @@ from types import UnionType
 from typing import Any, Literal
 
 from colibri.core.canonical import encode
-from colibri.core.ledger import MEMBERS
-from colibri.core.payload import load
+from colibri.core.ledger import MEMBERS, load
 from colibri.core.rows import Row
 from colibri.store import ledger
 from colibri.store.connection import Connection

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
-from colibri.core.trail import NO_LEAF
+from colibri.core.ledger import NO_LEAF
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sqlite import raw

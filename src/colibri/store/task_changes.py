@@ -5,10 +5,11 @@ status, priority, assignee, project and depends_on, `task.text` for title and de
 when one of its fields changes; both share the task's new version.
 """
 
-from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from colibri.core.dependencies import MAX_LINKS, TooManyLinks, find_cycle
 from colibri.core.errors import Refused
 from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
@@ -136,9 +137,21 @@ def _check_open(task: Task) -> None:
 
 
 def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> None:
-    if _is_needed_by(db, task.number, dependencies):
-        path = _path(db, dependencies, task.number)
-        names = [task_id(number) for number in (task.number, *path)]
+    needs = "SELECT depends_on FROM task_dependencies WHERE task = ?"
+    dependents = "SELECT task FROM task_dependencies WHERE depends_on = ?"
+    try:
+        cycle = find_cycle(
+            task.number, dependencies, partial(_links, db, needs), partial(_links, db, dependents)
+        )
+    except TooManyLinks:
+        raise Refused(
+            "ERR_CYCLE",
+            f"{task.task_id} has more than {MAX_LINKS:,} links of dependencies before and after it:"
+            " too many to tell that it would not wait for itself; let it depend on fewer tasks",
+            cycle=[],
+        ) from None
+    if cycle is not None:
+        names = [task_id(number) for number in cycle]
         shown = names if len(names) <= MAX_NAMED else [*names[: MAX_NAMED - 1], "…", names[-1]]
         raise Refused(
             "ERR_CYCLE",
@@ -146,6 +159,12 @@ def _check_cycle(db: Connection, task: Task, dependencies: Sequence[int]) -> Non
             f" leave {names[1]} out of its depends_on",
             cycle=names,
         )
+
+
+def _links(db: Connection, query: str, number: int) -> list[int]:
+    """At most as many as are ever followed."""
+    rows = db.execute(f"{query} LIMIT {MAX_LINKS + 1:d}", (number,)).fetchall()
+    return [other for (other,) in rows]
 
 
 def _check_move(
@@ -195,40 +214,6 @@ def _transition(task: Task, to: str | None) -> dict[str, object]:
 
 
 # Changes.
-
-
-def _is_needed_by(db: Connection, number: int, others: Sequence[int]) -> bool:
-    """Whether one of the others is this task, or waits for it, however far away.
-
-    From both ends in turn: where few wait for the task, or the others for few, little is read.
-    """
-    if number in others:
-        return True
-    ahead = (list(others), set(others), "SELECT depends_on FROM task_dependencies WHERE task = ?")
-    behind = ([number], {number}, "SELECT task FROM task_dependencies WHERE depends_on = ?")
-    while ahead[0] and behind[0]:
-        for (queue, seen, query), (_, goal, _) in ((ahead, behind), (behind, ahead)):
-            found = {other for (other,) in db.execute(query, (queue.pop(),))} - seen
-            if not found.isdisjoint(goal):
-                return True
-            seen.update(found)
-            queue.extend(found)
-    return False
-
-
-def _path(db: Connection, starts: Sequence[int], goal: int) -> list[int]:
-    """A way from one of the starts to the goal along depends_on, breadth first; there is one."""
-    came_from: dict[int, int | None] = dict.fromkeys(starts)
-    queue = deque(came_from)
-    query = "SELECT depends_on FROM task_dependencies WHERE task = ?"
-    while (number := queue.popleft()) != goal:
-        found = [other for (other,) in db.execute(query, (number,)) if other not in came_from]
-        came_from |= dict.fromkeys(found, number)
-        queue += found
-    path = [goal]
-    while (before := came_from[path[0]]) is not None:
-        path.insert(0, before)
-    return path
 
 
 def _apply(

@@ -1,12 +1,12 @@
 """The decision trail: thoughts, each naming the one before it in its session. Owns `thoughts`."""
 
 import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from colibri.core.canonical import MAX_INTEGER
-from colibri.core.trail import ERASED, NO_LEAF, Trail
+from colibri.core.ledger import ERASED, NO_LEAF
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
@@ -173,16 +173,13 @@ class Comparison:
     That they fit means something only if the log turns out to be sound.
     """
 
-    def __init__(self, db: Connection, seen: Trail) -> None:
+    def __init__(self, db: Connection) -> None:
         self.fit = True
         self._db = db
-        self._seen = seen
         self._first = -(2**63)
-        seen.rows = []
 
-    def go_on(self, last: int) -> None:
-        """Compare the rows up to a seq; all their records have been read."""
-        right, self._seen.rows = self._seen.rows, []
+    def go_on(self, right: Sequence[tuple[Any, ...]], last: int) -> None:
+        """Compare the rows up to a seq with what the records up to there say they must hold."""
         try:
             rows = self._db.execute(
                 "SELECT seq, session, idx, task, type FROM thoughts WHERE seq BETWEEN ? AND ?"
@@ -192,7 +189,7 @@ class Comparison:
         except UnicodeDecodeError:
             self.fit = False
         else:
-            self.fit = self.fit and _fit(rows, right or [])
+            self.fit = self.fit and _fit(rows, right)
         self._first = last + 1
 
 
@@ -204,21 +201,15 @@ def _fit(rows: Sequence[tuple[Any, ...]], right: Sequence[tuple[Any, ...]]) -> b
     )
 
 
-def altered(
-    db: Connection, unreadable: Container[int], *, after: int | None = None
-) -> Iterator[str]:
+def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
     """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
-    yield from altered_rows(db, unreadable, after=after)
+    yield from altered_rows(db, after=after)
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in thought_counts are not those of the rows"
 
 
 def altered_rows(
-    db: Connection,
-    unreadable: Container[int],
-    *,
-    session: str | None = None,
-    after: int | None = None,
+    db: Connection, *, session: str | None = None, after: int | None = None
 ) -> Iterator[str]:
     """What in `thoughts`, of one session, after a seq or all, is not as in the records."""
     rows = records = ""
@@ -228,12 +219,10 @@ def altered_rows(
     elif after is not None:
         rows, records, values = " AND t.seq > ?1", " AND seq > ?1", (after,)
     for (seq,) in db.execute(_WRONG_ROWS.format(rows=rows, records=records), values):
-        if seq not in unreadable:
-            yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
+        yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
 
 
-# An erased record says no type and no index, but its place among the others is known. One whose
-# payload is no JSON is unreadable.
+# An erased record says no type and no index, but its place among the others is known.
 _WRONG_ROWS = """
     SELECT t.seq FROM thoughts AS t
     LEFT JOIN ledger AS l ON l.seq = t.seq

@@ -1,18 +1,29 @@
 """Verification of what the database holds: the log, the rules, and the rows beside it.
 
 `verify` looks at everything, `verify_session` at the log from a session's opening to its seal,
-`verify_task` at the records that name a task and at those of its dependencies.
+`verify_task` at the records that name a task and at those of its dependencies, `check_range` at
+some records for themselves.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 
-from colibri.core.ledger import Head
-from colibri.core.report import Break, Damage, Report
-from colibri.core.rules import Rules
+from colibri.core.check import kinds
+from colibri.core.check.kinds import Erasure, Payload, TaskFields
+from colibri.core.check.log import STRETCH, LogCheck
+from colibri.core.check.rows import Columns
+from colibri.core.check.rules import Rules
+from colibri.core.check.tasks import Tasks
+from colibri.core.ledger import Entry, Head
+from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
+from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions, trail
 from colibri.store.connection import Connection
 from colibri.store.sqlite import altered_tasks
+
+SLICE = 10_000  # records that are read in one transaction
+START = -(2**63)  # a row may have any number
+
+Pause = Callable[[], None]
 
 
 def verify(
@@ -20,70 +31,245 @@ def verify(
     *,
     upto: int | None = None,
     head: Head | None = None,
-    pause: Callable[[], None],
+    rows: bool = True,
+    pause: Pause,
+    slice_size: int = SLICE,
 ) -> Report:
-    """Recompute the log, replay the records of tasks and sessions, compare the rows with them."""
-    rules = Rules()
-    thoughts = trail.Comparison(db, rules.sessions)
-    report = ledger.verify(
-        db, upto=upto, head=head, pause=pause, rules=rules, beside=thoughts.go_on
-    )
-    read = report.head.seq if report.head else 0
+    """Recompute the log, replay the records of tasks and sessions, compare the rows with them.
+
+    A head from outside is always reached. Without rows, only the log is looked at.
+    """
+    last = ledger.last_seq(db)
+    if upto is not None:
+        last = min(last, max(upto, head.seq if head else 0))
+    for remember in (False, True):
+        found, thoughts = Findings(), trail.Comparison(db)
+        rules = Rules(found, remember=remember)
+        check = LogCheck(ledger.log_id(db), _Table(db), found, head=head, rules=rules)
+
+        def on_slice(seq: int, rules: Rules = rules, thoughts: trail.Comparison = thoughts) -> None:
+            if rows:
+                thoughts.go_on(rules.sessions.rows, seq)
+            rules.sessions.rows.clear()
+
+        _read(db, check, START, last, pause=pause, on_slice=on_slice, slice_size=slice_size)
+        if not found.sound or not rules.calls.has_repeated_ids():
+            break
     with db:  # one read transaction: the rows and all the records that they follow from
-        ledger.catch_up(db, rules, after=read)
-        report = _with(report, "stray record", ledger.stray_records(db))
-        if not rules.blind:
-            compared = read if report.valid and thoughts.fit else None
-            altered = proofs.altered(db, rules.sessions, thoughts_after=compared)
-            report = _with(report, "altered task", altered_tasks.altered(db, rules.tasks))
-            report = _with(report, "altered session", altered)
-    return _without(report, *_unseen(rules, "the rows of tasks and sessions"))
+        erased = _excuse(db, check, last)
+        report = check.finish(last)
+        if not found.sound or not rows:
+            return report
+        if not _catch_up(db, rules, last, erased):
+            return report.with_notes(_UNREADABLE)
+        altered = proofs.altered(db, rules.sessions, thoughts_after=last if thoughts.fit else None)
+        report = _with(report, "altered-task", altered_tasks.altered(db, rules.tasks))
+        return _with(report, "altered-session", altered)
 
 
 def verify_session(
-    db: Connection, id: str, *, upto: int | None = None, pause: Callable[[], None]
+    db: Connection, id: str, *, upto: int | None = None, pause: Pause, slice_size: int = SLICE
 ) -> Report:
     """The log from a session's opening to the exit of the call that sealed it, or to the end."""
     session = sessions.get(db, id)
-    last = None if session.seal_seq is None else session.seal_seq + 1
+    first, last = session.open_seq, ledger.last_seq(db)
+    if session.seal_seq is not None:
+        last = min(last, session.seal_seq + 1)
     if upto is not None:
-        last = upto if last is None else min(last, upto)
-    rules = Rules(session=id)
-    report = ledger.verify(db, first=session.open_seq, upto=last, pause=pause, rules=rules)
+        last = min(last, upto)
+    found = Findings()
+    rules = Rules(found, session=id)
+    check = _check_from(db, first, found, rules)
+    _read(db, check, first, last, pause=pause, slice_size=slice_size)
     with db:
-        ledger.catch_up(db, rules, after=report.head.seq if report.head else 0, session=id)
-        if not rules.blind:
+        erased = _excuse(db, check, last)
+        report = check.finish(last)
+        if found.sound and _catch_up(db, rules, last, erased, session=id):
             altered = proofs.altered_session(db, rules.sessions, sessions.get(db, id))
-            report = _with(report, "altered session", altered)
-    outside = f"records before {session.open_seq}" + (f" and after {last}" if last else "")
-    return _without(report, outside, *_unseen(rules, "the rows of the session"))
+            report = _with(report, "altered-session", altered)
+        elif found.sound:
+            report = report.with_notes(_UNREADABLE)
+    outside = f"records before {first} and after {last}, and the moves of tasks"
+    return report.with_notes(Note("scope", outside))
 
 
 def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
     """Each record that names a task, for itself; its moves, replayed; its row."""
     with db:
-        rules = Rules(only_tasks=True)
-        report = ledger.verify_task(db, id, upto=upto, rules=rules)
-        if not rules.blind:
-            report = _with(report, "altered task", altered_tasks.of_task(db, id, rules.tasks))
-    return _without(report, *_unseen(rules, "the moves and the row of the task"))
+        newest = ledger.last_seq(db)
+        last = newest if upto is None else min(upto, newest)
+        own = [seq for seq in ledger.seqs_of_task(db, id) if seq <= last]
+        breaks = [broken for seq in own for broken in check_range(db, seq, seq)]
+        notes = [Note("scope", "records that do not name the task, and calls that are open")]
+        if breaks:
+            notes.append(Note("skipped", "the moves and the row of the task"))
+        else:
+            found = Findings()
+            replay = _replay_task(db, id, found, last)
+            breaks += found.listed()[1]
+            problems = () if replay is None else altered_tasks.of_task(db, id, replay)
+            breaks += [Break(None, "altered-task", one) for one in problems]
+            notes += [_UNREADABLE] if replay is None else []
+        return Report(
+            record_count=len(own),
+            broken_count=len(breaks),
+            breaks=tuple(breaks[:MAX_LISTED]),
+            head=Head(own[-1], ledger.leaf_at(db, own[-1]) or b"") if own else None,
+            open_calls=(),
+            erased=(),
+            not_checked=tuple(notes),
+        )
 
 
-def _unseen(rules: Rules, rows: str) -> Iterator[str]:
-    """What could not be judged because of damage."""
-    if rules.blind:
-        yield f"{rows}: records are missing or damaged that they could follow from"
-    for id in sorted(rules.tasks.lost):
-        yield f"the task {id}: a record of it cannot be read"
-    for id in sorted(filter(None, rules.sessions.lost)):
-        yield f"the session {id}: a record of it cannot be read"
+def check_range(db: Connection, first: int, last: int) -> list[Break]:
+    """Check some records for themselves and the first of them against the one before it."""
+    with db:
+        check = _check_from(db, first, Findings())
+        last = min(last, ledger.last_seq(db))
+        _read(db, check, first, last, pause=lambda: None)
+        _excuse(db, check, last)
+        return list(check.finish(last).breaks)
 
 
-def _without(report: Report, *what: str) -> Report:
-    """A report that says what else was not checked."""
-    return replace(report, not_checked=(*report.not_checked, *what))
+class _Table:
+    """What only damage asks of the ledger, and not more often than a report can tell."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._asked = 0
+
+    def has_leaf(self, leaf: bytes) -> bool:
+        """Whether a record has a leaf; there is no index of them."""
+        self._asked += 1
+        if self._asked > MAX_LISTED:
+            return False
+        found = self._db.execute("SELECT 1 FROM ledger WHERE leaf = ? LIMIT 1", (leaf,))
+        return found.fetchone() is not None
+
+    def kind_at(self, seq: int) -> str | None:
+        row = next(ledger.rows(self._db, [seq]), None)
+        return row and row.kind
 
 
-def _with(report: Report, what: Damage, details: Iterable[str]) -> Report:
+def _check_from(
+    db: Connection, first: int, found: Findings, rules: Rules | None = None
+) -> LogCheck:
+    before = db.execute(
+        "SELECT seq, leaf FROM ledger WHERE seq BETWEEN 1 AND ? ORDER BY seq DESC LIMIT 1",
+        (first - 1,),
+    ).fetchone()
+    after = Entry(*before) if before else None
+    return LogCheck(ledger.log_id(db), _Table(db), found, after=after, rules=rules)
+
+
+def _read(
+    db: Connection,
+    check: LogCheck,
+    first: int,
+    last: int,
+    *,
+    pause: Pause,
+    on_slice: Callable[[int], None] = lambda seq: None,
+    slice_size: int = SLICE,
+) -> None:
+    """Show the check the rows from a seq to another, in slices.
+
+    Each has a read transaction of its own and pause() runs between two of them, so that the
+    write-ahead log can be checkpointed and others can be served. Within each, on_slice is told how
+    far it has come.
+    """
+    more = True
+    while more:
+        with db:  # a savepoint, which outside a transaction is a read transaction
+            for done in range(0, slice_size, STRETCH):
+                size = min(STRETCH, slice_size - done)
+                rows = ledger.stretch(db, first, last, size)
+                if rows:
+                    check.take(rows)
+                    first = rows[-1][0] + 1
+                more = len(rows) == size
+                if not more:
+                    break
+            on_slice(max(first, START + 1) - 1)
+        if more:
+            pause()
+
+
+def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
+    """Show the check what was erased after the last row: it may have been read before or after.
+
+    The records that were named.
+    """
+    late = db.execute("SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ?", (last,))
+    named: list[int] = []
+    for row in ledger.rows(db, [seq for (seq,) in late.fetchall()]):
+        check.excuse(row)
+        said = _said(row)
+        named += said.seqs if isinstance(said, Erasure) else ()
+    return named
+
+
+def _catch_up(
+    db: Connection, rules: Rules, last: int, erased: Iterable[int], *, session: str | None = None
+) -> bool:
+    """Show the rules what came after the last row, unchecked; whether all of it can be read.
+
+    What breaks a rule there is for the next verification to tell.
+    """
+    clause, values = ("", (last,)) if session is None else (" AND session = ?", (last, session))
+    later = db.execute(
+        f"SELECT seq FROM ledger WHERE seq > ?{clause}"
+        " AND kind NOT IN ('call.enter', 'call.exit', 'erasure') ORDER BY seq",
+        values,
+    )
+    for row in ledger.rows(db, [seq for (seq,) in later.fetchall()]):
+        said = _said(row)
+        if said is None and row.body is not None:
+            return False
+        rules.show(row, said)
+    for row in ledger.rows(db, erased):
+        if row.kind == "session.open":
+            rules.sessions.erase(row.seq)
+        elif row.kind == "task.text" and row.task is not None and session is None:
+            every = ledger.rows(db, ledger.seqs_of_task(db, row.task))
+            texts = [_said(one) for one in every if one.kind == "task.text"]
+            rules.tasks.retell(row.task, texts)  # type: ignore[arg-type]  # by their kind
+    return True
+
+
+def _said(row: Row) -> Payload | None:
+    """What a record says, unchecked; None if it is erased or cannot be read."""
+    said = None if row.body is None else kinds.read(Columns.of(row))
+    return said[0] if said else None
+
+
+def _replay_task(db: Connection, id: str, found: Findings, last: int) -> Tasks | None:
+    """A task's records, replayed beside those of all that it ever depended on; None if one of them
+    cannot be read. Only what its own records up to a seq break is found.
+    """
+    own = [*ledger.rows(db, ledger.seqs_of_task(db, id))]
+    seqs = {row.seq for row in own}
+    for row in own:
+        said = _said(row) if row.kind == "task" else None
+        if isinstance(said, TaskFields) and "depends_on" in (made := said.set.made()):
+            for other in made["depends_on"][1]:
+                seqs.update(ledger.seqs_of_task(db, other))
+    replay, ignored = Tasks(found), Findings()
+    for row in ledger.rows(db, sorted(seqs)):
+        replay.found = found if row.task == id and row.seq <= last else ignored
+        said = _said(row)
+        if said is None and row.body is not None:
+            return None
+        if row.kind == "thought":
+            replay.name(row)
+        elif row.kind in ("task", "task.text"):
+            replay.take(row, said)  # type: ignore[arg-type]  # by its kind
+    return replay
+
+
+_UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
+
+
+def _with(report: Report, what: str, details: Iterable[str]) -> Report:
     """A report with damage that is not at one place of the log."""
-    return report.with_breaks(Break(0, what, detail) for detail in details)
+    return report.with_breaks(Break(None, what, detail) for detail in details)

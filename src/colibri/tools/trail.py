@@ -7,14 +7,13 @@ from msgspec import Meta, Struct
 
 from colibri.core import report as core
 from colibri.core.modes import Capability
-from colibri.store import sessions, tasks, trail, verify
+from colibri.store import sessions, tasks, trail
 from colibri.tools.page import MAX_PAGE_BYTES, Offset, next_offset
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
 from colibri.tools.tool import Answer, Tool, Work, tool
 
 Type = Literal["plan", "analysis", "decision", "reflection"]
 SESSION = "from audit_session_start"
-MAX_OPEN_CALLS = 100  # that a verdict lists; it counts them all
 
 
 class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -102,6 +101,11 @@ class OpenCall(Answer):
     at: str
 
 
+class Note(Answer):
+    code: str
+    detail: str
+
+
 class Verdict(Answer):
     valid: bool
     record_count: int
@@ -111,7 +115,9 @@ class Verdict(Answer):
     head: Head | None
     open_call_count: int
     open_calls: list[OpenCall]
-    not_checked: list[str]
+    erased_count: int
+    erased: list[int]
+    not_checked: list[Note]
 
 
 @tool(
@@ -192,6 +198,8 @@ _fields = attrgetter(*Thought.__struct_fields__)  # in their order
 )
 def check(work: Work, args: Verify) -> Verdict:
     """audit_verify_chain."""
+    from colibri.store import verify  # noqa: PLC0415 - only who verifies pays for the check
+
     if args.session_id is not None:
         return _verdict(
             verify.verify_session(work.db, args.session_id, upto=work.before, pause=work.pause)
@@ -208,11 +216,13 @@ def _verdict(report: core.Report) -> Verdict:
         record_count=report.record_count,
         broken_count=report.broken_count,
         first_broken_at=report.first_broken_at,
-        breaks=[Broken(seq or None, what, _shown(detail)) for seq, what, detail in report.breaks],
+        breaks=[Broken(seq, what, _shown(detail)) for seq, what, detail in report.breaks],
         head=Head(report.head.seq, report.head.leaf.hex()) if report.head else None,
         open_call_count=len(report.open_calls),
-        open_calls=[_open(call) for call in report.open_calls[:MAX_OPEN_CALLS]],
-        not_checked=list(report.not_checked),
+        open_calls=[_open(call) for call in report.open_calls[: core.MAX_LISTED]],
+        erased_count=len(report.erased),
+        erased=list(report.erased[: core.MAX_LISTED]),
+        not_checked=[Note(code, _shown(detail)) for code, detail in report.not_checked],
     )
 
 

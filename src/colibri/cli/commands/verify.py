@@ -14,7 +14,7 @@ from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
-from colibri.core.report import Report
+from colibri.core.report import MAX_LISTED, Report
 from colibri.store import ledger, sessions
 from colibri.store import verify as check
 from colibri.store.connection import Connection
@@ -217,10 +217,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
     """What was found, as members of the verdict."""
     looked_at = [one for one in every if options.session in (None, one.session_id)]
     roots = [one.root for one in looked_at if one.root is not None]
-    found = [
-        verdict.finding(seq or None, verdict.code_of(what), detail)
-        for seq, what, detail in report.breaks
-    ]
+    found = [verdict.finding(seq, what, detail) for seq, what, detail in report.breaks]
     count = report.broken_count
     if options.root is not None and not any(map(options.root.is_of, looked_at)):
         compared = f"seals that were compared: {len(roots)}"
@@ -230,7 +227,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
     members: dict[str, Any] = {
         "records": report.record_count,
         "head": words.head_json(report.head),
-        "lines": verdict.lines({one["code"] for one in found}, cut=count > len(found)),
+        "lines": verdict.lines({one["code"] for one in found}),
         "findings": found,
         "finding_count": count,
         "not_checked": list(_not_checked(report, options, sealed=whole and bool(roots))),
@@ -243,8 +240,10 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
         members["lines"]["sealed"] = "open" if still_open else "yes" if roots else "none"
     return members | {
         "sessions": {"sealed": len(roots), "open": still_open},
-        "erased": list(report.erased),
-        "open_calls": [call._asdict() for call in report.open_calls],
+        "erased": list(report.erased[:MAX_LISTED]),
+        "erased_count": len(report.erased),
+        "open_calls": [call._asdict() for call in report.open_calls[:MAX_LISTED]],
+        "open_call_count": len(report.open_calls),
     }
 
 
@@ -253,14 +252,8 @@ def _not_checked(
 ) -> Iterator[dict[str, str]]:
     """As a bundle's verdict has it: what is never checked, then what was not this time."""
     yield from map(verdict.note, ("truth", "clock", "arguments", "pages"))
-    for text in report.not_checked:
-        if not text.endswith("can no longer be read"):  # those are counted below
-            yield verdict.note_on(text)
-    if report.erased:
-        yield verdict.note("erased", f"{len(report.erased)} in all")
+    yield from ({"code": one.code, "detail": one.detail} for one in report.not_checked)
     if sealed and options.root is None:
         yield verdict.note("outside-root")
     if options.root is not None and options.root.size is None:
         yield verdict.note("size")
-    if options.session is not None:
-        yield verdict.note("moves")

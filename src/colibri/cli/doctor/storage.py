@@ -13,7 +13,7 @@ from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode
-from colibri.store import ledger
+from colibri.store import ledger, verify
 from colibri.store.connection import Connection
 from colibri.store.faults import DatabaseError
 from colibri.store.sqlite import locks, place
@@ -149,7 +149,7 @@ def _records(reader: Connection) -> Finding:
         first = max(1, last - NEWEST + 1)
         found = [
             f"record {broken.seq}: {broken.what}: {broken.detail}"
-            for broken in ledger.check_range(reader, first, last)
+            for broken in verify.check_range(reader, first, last)
         ]
         for table in small_tables(reader):
             found += [f"table {table}: {what}" for what in quick_check(reader, table)]

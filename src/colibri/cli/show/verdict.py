@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from colibri.cli import program, terminal
-from colibri.core.report import NO_HEAD
+from colibri.core.report import LINE_OF
 
 SHOWN = 20  # findings, calls and erasures that a person is shown
 TITLE = 13  # how wide the names of lines are
@@ -19,51 +19,48 @@ LINES = {
     "rows": "rows",
 }
 
-# What each kind of damage means, by the line of the verdict that it turns to "no".
-MEANINGS: dict[str, dict[str, str]] = {
-    "intact": {
-        "altered-header": "the record was changed after it was written, or is not of this log",
-        "altered-payload": "its content is not the one that was recorded",
-        "bad-payload": "it says what was recorded, but is not written as Colibri writes it",
-        "wrong-order": "records have changed places",
-        "forked": "the log goes on from an earlier record here: there were two histories",
-        "broken-link": "it does not follow the record before it: one of the two was exchanged",
-        "head-differs": "the log was written anew, or your head is of another log",
-        "damaged-file": "SQLite cannot read all of the file, or parts of it are gone",
-    },
-    "complete": {
-        "missing-record": "records were taken out",
-        "stray-record": "it stands before the first, where no log has one",
-        "missing-payload": "its content was taken out, and no erasure says so",
-        "truncated": "the tail was cut off, or an older copy was put back",
-    },
-    "sealed": {
-        "thought-after-seal": "a sealed session takes nothing more",
-        "bad-seal": "it is not the seal of its session's thoughts",
-        "root-differs": "what was looked at was never sealed under the root that you brought",
-    },
-    "rules": {
-        "bad-pair": "the end of a call does not fit its beginning",
-        "bad-erasure": "it names what it cannot have erased, or what is still there",
-        "illegal-move": "a task was moved in a way that there is not",
-        "blocked-move": "a task went on while one that it depends on was open",
-        "missing-evidence": "a task was done without a thought about it",
-        "bad-task-record": "it does not follow from the records of the task before it",
-        "bad-session-record": "it does not follow from the records of the session before it",
-        "bad-thought": "it does not fit its session, or its place in it",
-    },
-    "rows": {
-        "altered-task": "what tools show of a task is not what its records say",
-        "altered-session": "what tools show of a session is not what its records say",
-    },
-}
-LINE_OF = {code: line for line, meanings in MEANINGS.items() for code in meanings}
-
-# Damage that a bundle's verdict knows by another name than the check of the log.
-_CODES = {
-    "altered record": "altered-header",
-    "out of order": "wrong-order",
-    "replaced": "head-differs",
+# What each finding means to the owner of the log.
+MEANINGS = {
+    "bad-header": "no Colibri writes such a record",
+    "altered-header": "the record was changed after it was written, or is not of this log",
+    "altered-payload": "its content is not the one that was recorded",
+    "bad-payload": "the record was written by another program, or rewritten with the log",
+    "wrong-order": "records have changed places",
+    "broken-link": "it does not follow the record before it: one of the two was exchanged",
+    "head-differs": "the log was rewritten, or your head is of another log",
+    "damaged-file": "SQLite cannot read all of the file, or parts of it are gone",
+    "missing-record": "records were taken out",
+    "missing-payload": "its content was taken out, and no erasure says so",
+    "truncated": "the tail was cut off, or an older copy was put back",
+    "second-seal": "a session is sealed once",
+    "thought-after-seal": "a sealed session takes nothing more",
+    "wrong-index": "thoughts of the session were added, taken out or moved",
+    "broken-thought-chain": "thoughts of the session were added, taken out or moved",
+    "wrong-count": "the seal is not that of the session's thoughts",
+    "wrong-range": "the seal is not that of the session's thoughts",
+    "wrong-root": "the seal is not that of the session's thoughts",
+    "root-differs": "what was looked at was never sealed under the root that you brought",
+    "second-open": "a session is opened once",
+    "outside-session": "a thought or seal of a session that was not open yet",
+    "bad-pair": "the records of a call do not belong together",
+    "stray-change": "no call that ended ok has made this change",
+    "missing-change": "a call ended ok and has not recorded what it did",
+    "wrong-digest": "a call was given another text than the one that it recorded",
+    "bad-creation": "no task begins like this",
+    "wrong-version": "changes of the task were added, taken out or moved",
+    "wrong-change": "it does not follow from the records of the task before it",
+    "change-after-end": "a task was changed after its end",
+    "illegal-move": "a task made a move that the state machine does not allow",
+    "wrong-attempt": "it does not follow from the records of the task before it",
+    "unknown-task": "a task that it names was not created before",
+    "dependency-cycle": "a task waits for itself",
+    "blocked-move": "a task went on while one that it depends on was open",
+    "missing-evidence": "a task was done without a thought about it",
+    "bad-erasure": "it names what cannot have been erased",
+    "erased-payload": "an erasure says that the content is gone",
+    "altered-task": "what tools show of a task is not what its records say",
+    "altered-session": "what tools show of a session is not what its records say",
+    "foreign-schema": "the file has tables, indexes or triggers that Colibri did not make",
 }
 
 # What can be left open.
@@ -72,19 +69,9 @@ NOTES = {
     "clock": "the times, which are the server's own; the order is the number",
     "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
     "pages": "pages and indexes of the file that hold no record: colibri backup looks at all pages",
-    "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
     "outside-root": "whether a seal's root is the one that was published",
     "size": "how many thoughts the root that was given covers: it came without its size",
-    "erased": "payloads that can no longer be read",
-    "moves": "the moves of tasks: that takes the whole log, or --task",
     "everything": "nothing was checked",
-}
-# How other texts of a report begin, and their codes; the rest is what damage hides.
-_BEGINNINGS = {
-    "the records after ": "outside-head",
-    "records before ": "scope",
-    "records that do not name ": "scope",
-    "the log holds no records": "scope",
 }
 
 
@@ -103,21 +90,18 @@ def blank(path: str, session: str | None, task: str | None) -> dict[str, Any]:
         "lines": dict.fromkeys(LINES, "not checked"),
         "sessions": None,
         "erased": None,
+        "erased_count": None,
         "open_calls": None,
+        "open_call_count": None,
         "findings": [],
         "finding_count": 0,
         "not_checked": [note("everything")],
     }
 
 
-def code_of(what: str) -> str:
-    """The code of a damage that the check of a log names."""
-    return _CODES.get(what, what.replace(" ", "-"))
-
-
 def finding(seq: int | None, code: str, detail: str) -> dict[str, Any]:
     """One damage, with what it means."""
-    return {"code": code, "seq": seq, "detail": detail, "meaning": MEANINGS[LINE_OF[code]][code]}
+    return {"code": code, "seq": seq, "detail": detail, "meaning": MEANINGS[code]}
 
 
 def note(code: str, fact: str = "") -> dict[str, str]:
@@ -125,19 +109,11 @@ def note(code: str, fact: str = "") -> dict[str, str]:
     return {"code": code, "detail": NOTES[code] + (f": {fact}" if fact else "")}
 
 
-def note_on(text: str) -> dict[str, str]:
-    """The same, from what the check of a log says."""
-    if text == NO_HEAD:
-        return note("outside-head")
-    codes = [code for beginning, code in _BEGINNINGS.items() if text.startswith(beginning)]
-    return {"code": codes[0] if codes else "damaged", "detail": text}
-
-
-def lines(found: set[str], *, cut: bool) -> dict[str, str]:
-    """Each "no" for itself; what rests on damaged records, or may be beyond a list, is unclear."""
+def lines(found: set[str]) -> dict[str, str]:
+    """Each "no" for itself; what rests on records that are not sound is not checked."""
     bad = {LINE_OF[code] for code in found}
-    unclear = cut or bad & {"intact", "complete"}
-    return {line: "no" if line in bad else "unclear" if unclear else "yes" for line in LINES}
+    spoilt = bad & {"intact", "complete"} or found & {"bad-erasure", "erased-payload"}
+    return {line: "no" if line in bad else "not checked" if spoilt else "yes" for line in LINES}
 
 
 def show(verdict: dict[str, Any]) -> None:
@@ -148,8 +124,8 @@ def show(verdict: dict[str, Any]) -> None:
     _say("head", _head(verdict["head"]), whole=True)
     for line, title in LINES.items():
         _say(title, _state(verdict, line), "refused" if verdict["lines"][line] == "no" else "")
-    _say("erased", _listed(verdict["erased"], str))
-    _say("open calls", _listed(verdict["open_calls"], _call))
+    _say("erased", _listed(verdict["erased"], verdict["erased_count"], str))
+    _say("open calls", _listed(verdict["open_calls"], verdict["open_call_count"], _call))
     for one in verdict["not_checked"]:
         _say("not checked", f"{one['code']}: {program.typed(one['detail'])}", "dim")
     _show_findings(verdict["findings"], verdict["finding_count"])
@@ -207,15 +183,15 @@ def _state(verdict: dict[str, Any], line: str) -> str:
 
 def _is_unseen(verdict: dict[str, Any]) -> bool:
     """Whether a tail may be missing: no head from outside says that there is none."""
-    return note("outside-head") in verdict["not_checked"]
+    return any(one["code"] == "outside-head" for one in verdict["not_checked"])
 
 
 def _call(call: dict[str, Any]) -> str:
     return f"{call['seq']} ({call['tool'] or 'unreadable'}, since {call['at']})"
 
 
-def _listed(items: list[Any] | None, as_text: Callable[[Any], str]) -> str:
+def _listed(items: list[Any] | None, count: int, as_text: Callable[[Any], str]) -> str:
     if items is None:
         return "not checked"
-    more = [f"{len(items) - SHOWN:,} more"] if len(items) > SHOWN else []
+    more = [f"{count - SHOWN:,} more"] if count > SHOWN else []
     return ", ".join([*map(as_text, items[:SHOWN]), *more]) or "none"

@@ -6,23 +6,23 @@ Read in SQLite's own words: somebody may have put bytes there that are no text.
 from collections.abc import Iterator
 from typing import Any
 
-from colibri.core.replay import Replay
+from colibri.core.check.tasks import Tasks
 from colibri.store.connection import Connection
 from colibri.store.sqlite import search
 from colibri.store.tasks import BLOCK, COLUMNS, NUMBERS, get, task_id
 
 
-def of_task(db: Connection, id: str, replay: Replay) -> Iterator[str]:
+def of_task(db: Connection, id: str, replay: Tasks) -> Iterator[str]:
     """How the row of one task differs from its records."""
     row = {**get(db, id)._asdict(), "depends_on": list(get(db, id).depends_on)}
     if (problem := replay.compare(row)) is not None:
         yield problem
 
 
-def altered(db: Connection, replay: Replay) -> Iterator[str]:
+def altered(db: Connection, replay: Tasks) -> Iterator[str]:
     """Each row that its records do not explain or that is missing, and what derives from rows."""
     dependencies = _all_dependencies(db)
-    left = set(replay.tasks)
+    left = set(replay.known)
     indexed = search.known(db)
     for row, text in _rows_and_texts(db):
         id = row["task_id"]

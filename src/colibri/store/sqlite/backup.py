@@ -101,8 +101,7 @@ def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> li
         if damage := quick_check(db):
             return [f"SQLite: {' '.join(text.split())}" for text in damage]
         # The tables of an older schema are for its migration to read; the ledger has not changed.
-        look = ledger.verify if is_older(db) else verify
-        report = look(db, head=head, pause=pause)
+        report = verify(db, head=head, rows=not is_older(db), pause=pause)
     except (apsw.Error, UnicodeDecodeError, Damaged) as problem:
         return [str(problem)]
     if report.valid and head is not None and report.head != head:
@@ -116,7 +115,7 @@ def is_older(db: Connection) -> bool:
 
 
 def describe(broken: Break) -> str:
-    """A break in one line; those of rows have no place in the log."""
+    """A finding in one line; those of rows have no place in the log."""
     place = f"record {broken.seq}: " if broken.seq else ""
     return f"{place}{broken.what}: {broken.detail}"
 

@@ -1,0 +1,184 @@
+"""Calls: each enter with the changes that its tool makes and its exit, and those still open.
+
+Memory grows with the calls that are open, and by eight bytes for every other: that is enough to
+tell whether two calls have the same id.
+"""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from colibri.core.check.kinds import Enter, Exit, Payload, TaskTexts
+from colibri.core.check.rows import Columns, Rows
+from colibri.core.check.tasks import UNKNOWN, Tasks
+from colibri.core.ledger import TEXT_FIELDS, digest_of
+from colibri.core.report import CALLS, Findings, OpenCall
+from colibri.core.rows import Row
+
+# The changes that a tool can have made when its call ended ok; any other tool, none.
+_NONE: Sequence[tuple[str, ...]] = ((),)
+_MADE_BY: dict[str, Sequence[tuple[str, ...]]] = {
+    "audit_session_start": (("session.open",),),
+    "thought_record": (("thought",),),
+    "merkle_finalize": (("session.seal",),),
+    "task_create": (("task", "task.text"),),
+    "task_update": ((), ("task",), ("task.text",), ("task", "task.text")),
+}
+# The texts among a tool's arguments, in whose place is a digest.
+_TEXTS = {
+    "audit_session_start": ("intent",),
+    "thought_record": ("content",),
+    "task_create": TEXT_FIELDS,
+    "task_update": TEXT_FIELDS,
+}
+_FULL = 5  # what is kept of an open call: its enter, what it names and says, and two changes
+_PART = 250_000  # ids that are compared at once
+
+Change = tuple[Row, Payload | None]
+Names = tuple[str | None, str | None, str | None]  # session, task, agent
+Others = Mapping[str, Callable[[Row, Any], None]]  # by kind
+
+
+_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+
+
+class Calls:
+    """Shown every record but erasures, in the order of the log.
+
+    A check that does not begin at the start of the log cannot judge calls that were entered before
+    it. Where two calls have the same id, which is known only at the end, the log has to be read
+    once more with remember=True, and then all ids are kept.
+    """
+
+    def __init__(
+        self,
+        found: Findings,
+        tasks: Tasks,
+        *,
+        from_start: bool = True,
+        remember: bool = False,
+    ) -> None:
+        self._found = found
+        self._tasks = tasks
+        self._from_start = from_start
+        # Of each its row, what it names, what it says, and then its changes
+        self._open: dict[str, list[Any]] = {}
+        self._hashes = array("q")  # of the ids of all calls; nobody outside can foresee them
+        self._keep, self._closed = remember, set[str]()
+
+    def take(self, rows: Rows, c: Columns, said: Sequence[Any], others: Others) -> None:
+        """Some records; those that are neither enter nor exit are handed on, as they come."""
+        opened, leave, remember = self._open, self._leave, self._hashes.append
+        names = zip(c.sessions, c.tasks, c.agents, strict=True)
+        for row, kind, call, named, one in zip(rows, c.kinds, c.calls, names, said, strict=True):
+            if kind == "call.exit":
+                leave(row, call, named, one)
+            elif kind != "call.enter":
+                others[kind](_row(row), one)
+            elif call in opened or call in self._closed:
+                self._note(row[0], "bad-pair", "another call has its id")
+            else:
+                opened[call] = [row, named, one]
+                remember(hash(call))
+
+    def change(self, row: Row, said: Payload | None) -> None:
+        """A record that a call has made."""
+        opened = self._open.get(row.call)
+        if opened is None:
+            if self._from_start:
+                self._note(row.seq, "stray-change", "outside an open call")
+            return
+        if (row.session, row.task, row.agent) != opened[1]:
+            self._compare_names(opened[1], row)
+        if len(opened) < _FULL:
+            opened.append((row, said))
+        else:
+            self._note(row.seq, "stray-change", "no call makes so many")
+
+    def _leave(self, row: tuple[Any, ...], call: str, named: Names, said: Exit) -> None:
+        opened = self._open.pop(call, None)
+        if opened is None:
+            if self._from_start:
+                self._note(row[0], "bad-pair", f"record {said.enter} is not its open enter")
+            return
+        if self._keep:
+            self._closed.add(call)
+        enter, entered, begun, *changes = opened
+        if named != entered:
+            self._compare_names(entered, _row(row))
+        for change, _ in changes:
+            self._tasks.end_call(change)
+        tool = said.tool
+        if said.enter != enter[0] or (begun is not None and begun.tool != tool):
+            self._note(row[0], "bad-pair", "another enter or tool")
+            return
+        allowed = _MADE_BY.get(tool, _NONE) if said.outcome == "ok" else _NONE
+        if changes or allowed is not _NONE:
+            made = self._judge_changes(changes, allowed, row[0])
+            if made and begun is not None and begun.arguments:
+                self._judge_digests(_row(enter), begun, changes)
+
+    def finish(self) -> tuple[OpenCall, ...]:
+        """The calls that are still open have changed nothing."""
+        still = []
+        for enter, _, said, *changes in self._open.values():
+            if self._from_start:
+                self._judge_changes(changes, _NONE, None)
+            row, tool, server = _row(enter), said and said.tool, said and said.server
+            still.append(OpenCall(row.seq, row.call, tool, server, row.at))
+        return tuple(still)
+
+    def has_repeated_ids(self) -> bool:
+        """Whether two enters seem to have the same id; by parts, so that no set is large."""
+        parts, hashes = len(self._hashes) // _PART + 1, self._hashes
+        distinct = sum(
+            len({one for one in hashes if one % parts == part} if parts > 1 else {*hashes})
+            for part in range(parts)
+        )
+        return distinct < len(hashes)
+
+    def _compare_names(self, entered: Names, row: Row) -> None:
+        """All records of a call name the same, unless the call itself has made the name."""
+        session, task, agent = entered
+        same = row.agent == agent and session in (row.session, None)
+        if not same or task not in (row.task, None):
+            self._note(row.seq, "bad-pair", "another session, task or agent")
+
+    def _judge_changes(
+        self, changes: Sequence[Change], allowed: Sequence[tuple[str, ...]], exit: int | None
+    ) -> bool:
+        """Whether a call has made the changes that it may."""
+        made = tuple([row.kind for row, _ in changes])
+        if made in allowed:
+            return True
+        most, rows = allowed[-1], [row for row, _ in changes]
+        stray = [row for row in rows if row.kind not in most] or rows[len(most) :]
+        for row in stray:
+            self._note(row.seq, "stray-change", "its call does not make it, or has not ended ok")
+        if exit is not None and not stray:
+            self._note(exit, "missing-change", f"it made {', '.join(made) or 'none'}")
+        return False
+
+    def _judge_digests(self, enter: Row, begun: Enter, changes: Sequence[Change]) -> None:
+        """Hold the digest of each text among the arguments against the text that was recorded."""
+        for name in _TEXTS.get(begun.tool, ()):
+            digest = begun.arguments and begun.arguments.get(name)
+            text = UNKNOWN if digest is None else self._recorded(enter, name, changes)
+            if text is not UNKNOWN and (text is None or digest != digest_of(text)):
+                self._note(enter.seq, "wrong-digest", f"{name} is not the one that was recorded")
+
+    def _recorded(self, enter: Row, name: str, changes: Sequence[Change]) -> Any:
+        """A text that a call recorded or left as it was; UNKNOWN if it is erased, or none is."""
+        of_task = name in TEXT_FIELDS
+        for row, said in changes:
+            if of_task and row.kind == "task.text":
+                made = said.set.made() if isinstance(said, TaskTexts) else {name: (None, UNKNOWN)}
+                if name in made:
+                    return made[name][1]
+            elif row.kind in ("thought", "session.open"):
+                return getattr(said, name, UNKNOWN)
+        return self._tasks.text(enter.task, name) if of_task else UNKNOWN
+
+    def _note(self, seq: int, code: str, detail: str) -> None:
+        self._found.note(CALLS, seq, code, detail)

@@ -1,0 +1,126 @@
+"""Many rows of the ledger at once: their hashes, and whether they say what a header may say."""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple
+
+from colibri.core.canonical import MAX_INTEGER
+from colibri.core.ledger import COMMITMENT, KINDS
+from colibri.core.rows import Row
+
+HASH_SIZE = 32
+NOT_A_ROW = (AttributeError, TypeError, ValueError)  # a column holds what it never should
+
+
+Rows = Sequence[tuple[Any, ...]]  # each of them with the members of a Row
+
+
+class Columns(NamedTuple):
+    """What many rows hold, column by column: so a rule is held against all of them at once."""
+
+    seqs: tuple[int, ...]
+    ats: tuple[str, ...]
+    kinds: tuple[str, ...]
+    calls: tuple[str, ...]
+    sessions: tuple[str | None, ...]
+    tasks: tuple[str | None, ...]
+    agents: tuple[str | None, ...]
+    payloads: tuple[bytes, ...]
+    nonces: tuple[bytes, ...]
+    bodies: tuple[bytes, ...]
+    leaves: tuple[bytes, ...]
+    prevs: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, row: Row) -> "Columns":
+        """Those of one record."""
+        return cls._make((one,) for one in row)
+
+
+def commitments(c: Columns) -> list[str] | None:
+    """What the headers say of their payloads; None unless all are there and these are theirs."""
+    try:
+        made = [
+            sha256(COMMITMENT + nonce + body).hexdigest()
+            for nonce, body in zip(c.nonces, c.bodies, strict=True)
+        ]
+        right = "".join(made) == b"".join(c.payloads).hex()
+    except TypeError:
+        return None
+    return made if right and {*map(len, c.nonces)} == {HASH_SIZE} else None
+
+
+def leaves(c: Columns, log: str, payloads: Sequence[str], prev: bytes) -> str:
+    """The leaves, in hex, of records that commit to these payloads and follow prev and one another.
+
+    The headers are those of `ledger.header`, spelled out: a call for each takes as long as a hash.
+    Where `are_headers` holds, times and ids need no escapes.
+    """
+    quote, name = encode_basestring, f'","log":{encode_basestring(log)},"payload":"'
+    before, made = prev.hex(), []
+    columns = (c.seqs, c.ats, c.kinds, c.calls, c.sessions, c.tasks, c.agents, payloads)
+    for seq, at, kind, call, session, task, agent, payload in zip(*columns, strict=True):
+        header = (
+            f'\0{{"agent":{"null" if agent is None else quote(agent)}'
+            f',"at":"{at}","call":"{call}","kind":"{kind}{name}{payload}","prev":"{before}"'
+            f',"seq":{seq},"session":{"null" if session is None else quote(session)}'
+            f',"task":{"null" if task is None else quote(task)},"v":1}}'
+        )
+        before = sha256(header.encode()).hexdigest()
+        made.append(before)
+    return "".join(made)
+
+
+def are_headers(c: Columns, log: str) -> bool:
+    """Whether each row says what a header of docs/formats.md §2 may say; may raise NOT_A_ROW."""
+    without_session = {kind for kind, one in zip(c.kinds, c.sessions, strict=True) if one is None}
+    without_task = {kind for kind, one in zip(c.kinds, c.tasks, strict=True) if one is None}
+    return (
+        _KINDS.issuperset(c.kinds)
+        and without_session.isdisjoint(_OF_SESSIONS)
+        and without_task.isdisjoint(_OF_TASKS)
+        and are_times(c.ats)
+        and are_uuids(c.calls)
+        and {*map(len, c.payloads), *map(len, c.prevs)} == {HASH_SIZE}
+        and 1 <= min(c.seqs) <= max(c.seqs) <= MAX_INTEGER
+        and _IS_LOG(log) is not None
+    )
+
+
+def are_times(texts: Sequence[str]) -> bool:
+    """Whether all are times; many at once cost a tenth of a pattern for each."""
+    return _joined(texts).translate(_DIGITS) == _TIME * len(texts)
+
+
+def are_uuids(texts: Sequence[str]) -> bool:
+    """Whether all are uuids of version 4."""
+    joined = _joined(texts)
+    return (
+        joined.translate(_HEX_DIGITS) == _UUID * len(texts)
+        and {*joined[_VERSION :: len(_UUID)]} <= {*b"4"}
+        and {*joined[_VARIANT :: len(_UUID)]} <= {*b"89ab"}
+    )
+
+
+def are_hashes(texts: Sequence[str]) -> bool:
+    """Whether all are hashes as JSON has them."""
+    return _joined(texts).translate(_HEX_DIGITS) == _HASH * len(texts)
+
+
+def _joined(texts: Sequence[str]) -> bytes:
+    return "\n".join((*texts, "")).encode()
+
+
+# Each digit becomes 0, and every place is held against the form.
+_TIME, _UUID = b"0000-00-00T00:00:00.000000Z\n", b"00000000-0000-0000-0000-000000000000\n"
+_HASH = b"0" * (2 * HASH_SIZE) + b"\n"
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_HEX_DIGITS = bytes.maketrans(b"123456789abcdef", b"0" * 15)
+_VERSION, _VARIANT = 14, 19  # the places of a uuid that tell what it is
+_IS_LOG = re.compile("colibri/[0-9a-f]{32}").fullmatch
+
+# The kinds, and those whose session or task is never null.
+_KINDS = frozenset(KINDS)
+_OF_SESSIONS, _OF_TASKS = ("session.open", "thought", "session.seal"), ("task", "task.text")

@@ -1,0 +1,70 @@
+"""Rules: which rule is shown which record."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from colibri.core.check.calls import Calls, Others
+from colibri.core.check.kinds import Payload
+from colibri.core.check.rows import Columns, Rows
+from colibri.core.check.sessions import Sessions
+from colibri.core.check.tasks import Tasks
+from colibri.core.report import Findings, OpenCall
+from colibri.core.rows import Row
+
+
+class Rules:
+    """Shown the records of a log that is sound so far, in its order.
+
+    A check of one session begins at its opening and looks at no task.
+    """
+
+    def __init__(
+        self, found: Findings, *, session: str | None = None, remember: bool = False
+    ) -> None:
+        self.tasks = Tasks(found)
+        self.sessions = Sessions(found, session)
+        self.calls = Calls(found, self.tasks, from_start=session is None, remember=remember)
+        self._session = session
+        self._others: Others = {
+            "session.open": self._open,
+            "thought": self._thought,
+            "session.seal": self._seal,
+            "task": self._task,
+            "task.text": self._task,
+            "erasure": lambda row, said: None,
+        }
+
+    def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None:
+        """Some records, with None for a payload that is erased."""
+        self.calls.take(rows, c, said, self._others)
+
+    def show(self, row: Row, said: Payload | None) -> None:
+        """A record that is neither enter nor exit, by itself."""
+        self._others[row.kind](row, said)
+
+    def finish(self) -> tuple[OpenCall, ...]:
+        """The calls that are still open."""
+        return self.calls.finish()
+
+    def _open(self, row: Row, said: Any) -> None:
+        self.calls.change(row, said)
+        self.sessions.open(row, said)
+        self._name_task(row)
+
+    def _thought(self, row: Row, said: Any) -> None:
+        self.calls.change(row, said)
+        self.sessions.thought(row, said)
+        self._name_task(row)
+
+    def _seal(self, row: Row, said: Any) -> None:
+        self.calls.change(row, said)
+        self.sessions.seal(row, said)
+
+    def _task(self, row: Row, said: Any) -> None:
+        self.calls.change(row, said)
+        if self._session is None:
+            self.tasks.take(row, said)
+
+    def _name_task(self, row: Row) -> None:
+        if row.task is not None and self._session is None:
+            self.tasks.name(row)

@@ -1,0 +1,242 @@
+"""Tasks: their records replayed by the rules of docs/formats.md §6, and what each row must hold.
+
+Memory grows with the number of tasks, not of records. A thought is evidence even if its text is
+erased; a text that was erased is UNKNOWN until it is set again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from colibri.core.check.kinds import TaskFields, TaskTexts
+from colibri.core.dependencies import TooManyLinks, find_cycle
+from colibri.core.ledger import ERASED, FIELDS, TEXT_FIELDS
+from colibri.core.report import TASKS, Findings
+from colibri.core.rows import Row
+from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS, Status
+
+UNKNOWN: Any = object()  # a value that an erased record may have set
+_NOTHING = dict.fromkeys((*FIELDS, *TEXT_FIELDS), UNKNOWN)
+_NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
+_RETRY = ("VERIFY", "GATHER")
+
+Made = Mapping[str, tuple[Any, Any]]  # field → [old, new]
+Texts = TaskTexts | None  # None: erased
+
+
+class Task:
+    """A task as its records leave it; before the first of them nothing is known."""
+
+    __slots__ = (
+        *("attempt", "began", "call", "created_at", "has_text"),
+        *("is_new", "updated_at", "values", "version"),
+    )
+
+    def __init__(self, row: Row) -> None:
+        self.values: dict[str, Any] = dict(_NOTHING)
+        self.version = 0
+        self.attempt = 1
+        self.began = row.seq  # the record that began the attempt
+        self.created_at = self.updated_at = row.at
+        self.call = ""  # that wrote its last record
+        self.has_text = False  # whether its version has its task.text already
+        self.is_new = False  # whether its last record created it
+
+    def tell(self, made: Made | None) -> None:
+        """Go on with the values that a record states; None is a text that was erased."""
+        if made is None:
+            self.values |= _NO_TEXTS
+        else:
+            for name, (_, new) in made.items():
+                self.values[name] = new
+
+
+class _Step(NamedTuple):
+    """A record beside the task that it changes."""
+
+    row: Row
+    made: Made
+    is_text: bool
+    erased: bool
+    shares: bool  # the version of the task record before it
+    expected: int
+    version: int
+    attempt: int
+
+
+class Tasks:
+    """Shown the records that name tasks, in the order of the log."""
+
+    def __init__(self, found: Findings) -> None:
+        self.known: dict[str, Task] = {}
+        self.found = found
+        self._dependents: dict[str, set[str]] = {}
+        self._thoughts: dict[str, int] = {}  # the last about each task
+
+    def name(self, row: Row) -> None:
+        """A session.open or thought record that names a task."""
+        task = row.task or ""
+        if task not in self.known:
+            self._note(row, "unknown-task")
+        if row.kind == "thought":
+            self._thoughts[task] = row.seq
+
+    def take(self, row: Row, said: TaskFields | Texts) -> None:
+        """A task or task.text record."""
+        id = row.task or ""
+        first = id not in self.known
+        task = self.known.setdefault(id, Task(row)) if first else self.known[id]
+        step, old = _step(task, row, said), task.values["status"]
+        if old in TERMINAL and not step.shares:
+            self._note(row, "change-after-end")  # 4; it changes nothing
+            return
+        for code in self._creation(step) if first else self._change(task, step):
+            self._note(row, code)
+        if "depends_on" in step.made:
+            self._link(id, task.values["depends_on"], step.made["depends_on"][1])
+        task.tell(None if step.erased else step.made)
+        if (old, task.values["status"]) == _RETRY:
+            task.began = row.seq
+        task.version, task.attempt, task.call = step.version, step.attempt, row.call
+        task.updated_at, task.has_text, task.is_new = row.at, step.is_text, first
+
+    def end_call(self, row: Row) -> None:
+        """The call that made a change has ended: no text shares the version of it any more."""
+        task = self.known.get(row.task or "") if row.kind in ("task", "task.text") else None
+        if task is not None:
+            task.call = ""
+
+    def retell(self, task: str, texts: Iterable[Texts]) -> None:
+        """Take the texts of a task once more from all records that set them."""
+        for said in texts:
+            self.known[task].tell(None if said is None else said.set.made())
+
+    def text(self, task: str | None, name: str) -> object:
+        """A text of a task as it is by now, or UNKNOWN."""
+        known = self.known.get(task or "")
+        return UNKNOWN if known is None else known.values[name]
+
+    def compare(self, row: Mapping[str, Any]) -> str | None:
+        """How a row of the table differs from what its records say, or None."""
+        task = self.known.get(row["task_id"])
+        if task is None:
+            return f"{row['task_id']}: no record created it"
+        expected = {
+            **task.values,
+            "attempt": task.attempt,
+            "version": task.version,
+            "attempt_seq": task.began,
+            "created_at": task.created_at,
+            "updated_at": task.updated_at,
+            "open_dependencies": len(self._open_dependencies(task.values)),
+        }
+        wrong = [name for name, value in expected.items() if not _holds(row[name], name, value)]
+        return f"{row['task_id']}: its records say otherwise: {', '.join(wrong)}" if wrong else None
+
+    def _creation(self, step: _Step) -> Iterator[str]:
+        """Which rules of §6 a task's first record breaks, by their numbers."""
+        is_whole = not step.is_text and _is_creation(step.made, FIELDS)
+        if not is_whole or (step.version, step.attempt) != (1, 1):
+            yield "bad-creation"  # 1
+        elif step.made["status"][1] != "INIT":
+            yield "illegal-move"  # 1
+        yield from self._dependencies(step, first=True)  # 7
+
+    def _change(self, task: Task, step: _Step) -> Iterator[str]:
+        """The same for a later record."""
+        made, old = step.made, task.values["status"]
+        if task.is_new and step.shares:
+            if not step.erased and not _is_creation(made, TEXT_FIELDS):
+                yield "bad-creation"  # 1
+        elif any(_is_wrong(task.values[name], *pair) for name, pair in made.items()):
+            yield "wrong-change"  # 3
+        if step.version != step.expected:
+            yield "wrong-version"  # 2
+        yield from self._dependencies(step)  # 7
+        if old is not UNKNOWN:
+            new = made["status"][1] if "status" in made else old
+            if step.attempt != task.attempt + ((old, new) == _RETRY):
+                yield "wrong-attempt"  # 6
+            yield from self._move(task, step, old, new)
+
+    def _move(self, task: Task, step: _Step, old: str, new: str) -> Iterator[str]:
+        """The first of the rules 5, 8 and 9 that is broken."""
+        if old != new and new not in TRANSITIONS[Status(old)]:
+            yield "illegal-move"  # 5
+        elif self._is_blocked(task, step, new):
+            yield "blocked-move"  # 8
+        elif old != new == "DONE" and self._thoughts.get(step.row.task or "", 0) <= task.began:
+            yield "missing-evidence"  # 9
+
+    def _dependencies(self, step: _Step, *, first: bool = False) -> Iterator[str]:
+        if "depends_on" not in step.made:
+            return
+        id, ids = step.row.task or "", step.made["depends_on"][1]
+        if not all(other in self.known for other in ids):
+            yield "unknown-task"
+        try:
+            # On a new task nothing depends yet.
+            if find_cycle(id, ids, self._needs, lambda one: () if first else self._waiting(one)):
+                yield "dependency-cycle"
+        except TooManyLinks:  # no server records such a change
+            yield "dependency-cycle"
+
+    def _needs(self, id: str) -> Iterable[str]:
+        known = self.known.get(id)
+        ids = UNKNOWN if known is None else known.values["depends_on"]
+        return () if ids is UNKNOWN else ids
+
+    def _waiting(self, id: str) -> Iterable[str]:
+        return self._dependents.get(id, ())
+
+    def _link(self, id: str, old: Iterable[str], new: Iterable[str]) -> None:
+        """Remember what depends on what."""
+        for other in () if old is UNKNOWN else old:
+            self._dependents[other].discard(id)
+        for other in new:
+            self._dependents.setdefault(other, set()).add(id)
+
+    def _is_blocked(self, task: Task, step: _Step, new: str) -> bool:
+        if new not in NEEDS_DEPENDENCIES or not step.made.keys() & {"status", "depends_on"}:
+            return False
+        after = {name: pair[1] for name, pair in step.made.items()}
+        return bool(self._open_dependencies({**task.values, **after}))
+
+    def _open_dependencies(self, values: Mapping[str, Any]) -> list[str]:
+        """What a task with these values waits for."""
+        ids = values["depends_on"]
+        waits = (id for id in (() if ids is UNKNOWN else ids) if id in self.known)
+        return [id for id in waits if self.known[id].values["status"] not in TERMINAL]
+
+    def _note(self, row: Row, code: str) -> None:
+        self.found.note(TASKS, row.seq, code, f"task {row.task}")
+
+
+def _step(task: Task, row: Row, said: TaskFields | Texts) -> _Step:
+    is_text = row.kind == "task.text"
+    shares = is_text and row.call == task.call and not task.has_text
+    expected = task.version + (not shares)
+    return _Step(
+        row=row,
+        made={} if said is None else said.set.made(),
+        is_text=is_text,
+        erased=said is None,
+        shares=shares,
+        expected=expected,
+        version=expected if said is None else said.version,
+        attempt=said.attempt if isinstance(said, TaskFields) else task.attempt,
+    )
+
+
+def _is_creation(made: Made, fields: Iterable[str]) -> bool:
+    return made.keys() == {*fields} and all(old is None for old, _ in made.values())
+
+
+def _is_wrong(now: object, old: object, new: object) -> bool:
+    return now is not UNKNOWN and (old != now or old == new)
+
+
+def _holds(value: object, name: str, expected: object) -> bool:
+    """Whether a column holds what it must; of an erased text it is not known that there was one."""
+    if expected is not UNKNOWN:
+        return value == expected
+    return name not in TEXT_FIELDS or value == ERASED or (value is None and name == "description")
