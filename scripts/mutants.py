@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -268,9 +268,11 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         trees = Trees(Path(scratch))
         with ThreadPoolExecutor(WORKERS) as pool:
-            for one, noticed in zip(mutants, pool.map(trees.hunt, mutants), strict=True):
+            hunts = {pool.submit(trees.hunt, one): one for one in mutants}
+            for done in as_completed(hunts):
+                noticed = done.result()
                 survivors += not noticed
-                print(f"{'killed  ' if noticed else 'SURVIVED'} {one.name}", flush=True)
+                print(f"{'killed  ' if noticed else 'SURVIVED'} {hunts[done].name}", flush=True)
                 print(f"         {noticed or 'nothing noticed it'}", flush=True)
     minutes = (time.monotonic() - began) / 60
     print(f"{len(mutants) - survivors} of {len(mutants)} killed, {minutes:.0f} minutes")
