@@ -6,16 +6,18 @@ from random import Random
 from typing import Any
 
 from tests.support.lies import Entry, Forgery
+from tests.vectors.builder import canonical, text_of
 
 OTHERS: tuple[Any, ...] = (None, True, 0, -1, 1.5, 2**53, "", "x", [], {})
 LETTERS = "ABab01+/="
 
 
 def mutant(bundle: Any, chance: Random) -> bytes:
-    """The file with a byte, value, item or member changed."""
+    """The file with a byte, value, item, member or line changed."""
+    text = text_of(bundle)
     if chance.random() < 0.1:
-        return _with_another_byte(json.dumps(bundle).encode(), chance)
-    changed = deepcopy(bundle)
+        return _with_another_byte(text, chance)
+    changed = [json.loads(line) for line in text.splitlines()]
     container, key = _place(changed, chance)
     value = container[key]
     if isinstance(container, list) and chance.random() < 0.5:
@@ -24,7 +26,7 @@ def mutant(bundle: Any, chance: Random) -> bytes:
         _rename(container, key, chance)
     else:
         container[key] = _other(value, chance)
-    return json.dumps(changed).encode()
+    return b"".join(canonical(line) + b"\n" for line in changed)
 
 
 def _with_another_byte(text: bytes, chance: Random) -> bytes:
@@ -91,7 +93,7 @@ def forgery(bundle: Any, chance: Random) -> bytes:
         entry = chance.choice(made.entries)
         try:
             chance.choice((_leave_out, _repeat, _claim, _claim, _name))(made, entry, chance)
-            return json.dumps(made.made()).encode()
+            return text_of(made.made())
         except (AttributeError, LookupError, TypeError, ValueError):
             continue  # the forger's own tools cannot go on from such a claim
 
