@@ -4,6 +4,7 @@ import pytest
 
 from colibri.core.errors import Refused
 from colibri.store import ledger, trail
+from colibri.store.sqlite import altered_thoughts
 from colibri.store.trail import Filter, Thought
 from tests.support.ledger_writer import ZEROS, Lab, found, in_memory, story
 from tests.support.query_plans import plans
@@ -118,8 +119,8 @@ def test_leaves_come_in_the_order_of_the_session(lab: Lab) -> None:
 
 def test_rows_that_follow_from_the_records_are_no_damage(lab: Lab) -> None:
     story(lab)
-    assert list(trail.altered(lab.db)) == []
-    assert list(trail.altered_rows(lab.db, session="S-1")) == []
+    assert list(altered_thoughts.altered(lab.db)) == []
+    assert list(altered_thoughts.altered_rows(lab.db, session="S-1")) == []
 
 
 ROW = "its row in thoughts is missing or not as its record says"

@@ -14,18 +14,12 @@ from colibri.core.ledger import Entry, Head
 from colibri.core.rows import Row
 from colibri.store.connection import Connection
 from colibri.store.faults import breaks_constraint
+from colibri.store.sqlite import raw
 
 _COLUMNS = ", ".join(Row._fields)
 _INSERT = f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _FROM = " FROM ledger WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
-_AS_BYTES = """
-    SELECT seq, CAST(at AS BLOB), CAST(kind AS BLOB), CAST(call AS BLOB), CAST(session AS BLOB),
-        CAST(task AS BLOB), CAST(agent AS BLOB), coalesce(CAST(payload AS BLOB), x''),
-        CAST(nonce AS BLOB), CAST(body AS BLOB), coalesce(CAST(leaf AS BLOB), x''),
-        coalesce(CAST(prev AS BLOB), x'')
-"""
-_TEXT_COLUMNS = slice(1, 7)
 
 
 def create_log(db: Connection, log: str) -> None:
@@ -122,7 +116,7 @@ def stretch(db: Connection, first: int, last: int, size: int) -> list[tuple[Any,
     try:
         return db.execute(f"SELECT {_COLUMNS}{_FROM}", (first, last, size)).fetchall()
     except UnicodeDecodeError:
-        return [_decoded(row) for row in db.execute(f"{_AS_BYTES}{_FROM}", (first, last, size))]
+        return [*raw.records(db, _FROM, (first, last, size))]
 
 
 def seqs_of_task(db: Connection, id: str) -> list[int]:
@@ -134,9 +128,7 @@ def seqs_of_task(db: Connection, id: str) -> list[int]:
 def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
     """The records with these numbers, as far as they are there, even if a text in them is none."""
     for seq in seqs:
-        found = db.execute(f"{_AS_BYTES} FROM ledger WHERE seq = ?", (seq,)).get
-        if found is not None:
-            yield _decoded(found)
+        yield from raw.records(db, " FROM ledger WHERE seq = ?", (seq,))
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
@@ -151,12 +143,3 @@ def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:
         if not rows:
             return
         seq = rows[-1][0]
-
-
-def _decoded(row: Iterable[Any]) -> Row:
-    values = list(row)
-    values[_TEXT_COLUMNS] = [
-        value.decode(errors="surrogateescape") if isinstance(value, bytes) else None
-        for value in values[_TEXT_COLUMNS]
-    ]
-    return Row._make(values)

@@ -10,6 +10,7 @@ from colibri.store import sessions, trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
+from colibri.store.sqlite import altered_thoughts
 
 if TYPE_CHECKING:  # it loads msgspec
     from colibri.core.check.sessions import Sessions
@@ -119,13 +120,13 @@ def altered(
         yield from _altered_session(db, seen, session)
     for id in sorted(left):
         yield f"{id}: its row is missing"
-    yield from trail.altered(db, after=thoughts_after)
+    yield from altered_thoughts.altered(db, after=thoughts_after)
 
 
 def altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
     """The same for one session."""
     yield from _altered_session(db, seen, session)
-    yield from trail.altered_rows(db, session=session.session_id)
+    yield from altered_thoughts.altered_rows(db, session=session.session_id)
 
 
 def _altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:

@@ -7,6 +7,7 @@ when one of its fields changes; both share the task's new version.
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from colibri.core.dependencies import MAX_LINKS, TooManyLinks, find_cycle
@@ -31,6 +32,8 @@ from colibri.store.tasks import (
 )
 
 _STORED = [name for name in COLUMNS if name != "task_id"]  # which follows from the number
+_INSERT = f"INSERT INTO tasks ({', '.join(_STORED)}) VALUES ({', '.join('?' * len(_STORED))})"
+_stored = attrgetter(*_STORED)
 
 
 class _Dependency(NamedTuple):
@@ -74,8 +77,8 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
         depends_on=tuple(fields["depends_on"]),
     )
     db.execute(
-        f"INSERT INTO tasks ({', '.join(_STORED)}) VALUES ({', '.join('?' * len(_STORED))})",
-        [getattr(task, name) for name in _STORED],
+        _INSERT,
+        _stored(task),
     )
     search.add(db, number)
     if dependencies:

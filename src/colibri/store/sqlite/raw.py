@@ -3,7 +3,17 @@
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
+from colibri.core.rows import Row
 from colibri.store.connection import Connection
+
+# The casts keep a rebuilt, untyped table from tripping who reads it.
+_RECORD = """
+    SELECT seq, CAST(at AS BLOB), CAST(kind AS BLOB), CAST(call AS BLOB), CAST(session AS BLOB),
+        CAST(task AS BLOB), CAST(agent AS BLOB), coalesce(CAST(payload AS BLOB), x''),
+        CAST(nonce AS BLOB), CAST(body AS BLOB), coalesce(CAST(leaf AS BLOB), x''),
+        coalesce(CAST(prev AS BLOB), x'')
+"""
+_TEXTS = slice(1, 7)
 
 
 def rows(
@@ -24,3 +34,17 @@ def rows(
             value.decode(errors="surrogateescape") if name in texts and value is not None else value
             for name, value in zip(columns, row, strict=True)
         )
+
+
+def records(db: Connection, query: str, values: Sequence[object]) -> list[Row]:
+    """The records that a query, from its FROM on, finds; what is no text as above."""
+    return [_record(row) for row in db.execute(_RECORD + query, values)]
+
+
+def _record(row: Sequence[Any]) -> Row:
+    columns = list(row)
+    columns[_TEXTS] = [
+        value.decode(errors="surrogateescape") if isinstance(value, bytes) else None
+        for value in columns[_TEXTS]
+    ]
+    return Row._make(columns)

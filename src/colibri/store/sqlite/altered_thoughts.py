@@ -1,0 +1,51 @@
+"""What the rows of thoughts should be, by the records and by one another, and are not."""
+
+from collections.abc import Iterator
+
+from colibri.store.connection import Connection
+from colibri.store.trail import thought_id
+
+
+def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
+    """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
+    yield from altered_rows(db, after=after)
+    if db.execute(_WRONG_COUNTS).get:
+        yield "the totals in thought_counts are not those of the rows"
+
+
+def altered_rows(
+    db: Connection, *, session: str | None = None, after: int | None = None
+) -> Iterator[str]:
+    """What in `thoughts`, of one session, after a seq or all, is not as in the records."""
+    rows = records = ""
+    values: tuple[str | int, ...] = ()
+    if session is not None:
+        rows, records, values = " AND t.session = ?1", " AND session = ?1", (session,)
+    elif after is not None:
+        rows, records, values = " AND t.seq > ?1", " AND seq > ?1", (after,)
+    for (seq,) in db.execute(_WRONG_ROWS.format(rows=rows, records=records), values):
+        yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
+
+
+# An erased record says no type and no index, but its place among the others is known.
+_WRONG_ROWS = """
+    SELECT t.seq FROM thoughts AS t
+    LEFT JOIN ledger AS l ON l.seq = t.seq
+    WHERE true{rows} AND (
+        l.kind IS NOT 'thought' OR t.session IS NOT l.session OR t.task IS NOT l.task
+        OR CASE
+            WHEN l.body IS NULL THEN t.idx IS NOT (
+                SELECT count(*) FROM thoughts AS o WHERE o.session = t.session AND o.seq < t.seq)
+            WHEN json_valid(CAST(l.body AS TEXT)) THEN
+                t.idx IS NOT CAST(l.body AS TEXT) ->> '$.index'
+                OR t.type IS NOT CAST(l.body AS TEXT) ->> '$.type'
+        END)
+    UNION ALL
+    SELECT seq FROM ledger
+    WHERE kind = 'thought'{records} AND seq NOT IN (SELECT seq FROM thoughts)
+"""
+_WRONG_COUNTS = """
+    SELECT 1 FROM (SELECT type, count(*) AS n FROM thoughts GROUP BY type) AS right
+    FULL JOIN (SELECT type, n FROM thought_counts WHERE n > 0) AS stored ON stored.type = right.type
+    WHERE stored.n IS NOT right.n LIMIT 1
+"""
