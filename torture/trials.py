@@ -25,6 +25,7 @@ NAMES = (
     "model",
     "tamper",
     "verifiers",
+    "agreement",
     "backup",
     "soak",
 )

@@ -1,0 +1,135 @@
+"""Logs forged at random before they are hashed, and the same log for all three verifiers.
+
+A forgery changes the drafts of a log that tests/vectors builds; the chain is made after that, so
+that only the rules show it. The log is then a bundle for the independent verifiers, and the rows of
+a database for the server's check.
+"""
+
+import base64
+import copy
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import apsw
+
+from colibri.core.report import LINE_OF
+from colibri.core.rows import Row
+from colibri.store.ledger import create_log
+from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.schema import load_migrations
+from colibri.store.verify import verify
+from tests.vectors.builder import Draft, Log, Object, digest, log_bundle, sha
+from tests.vectors.honest import S, erased, erased_text, finished, other_evidence, small, story
+
+OF_DATABASES = {code for code, line in LINE_OF.items() if line == "rows"}
+STORIES = (small, finished, story, erased, erased_text, other_evidence)
+TASKS = ("T-0001", "T-0002")
+VALUES: tuple[Any, ...] = (
+    *(None, 0, 1, 7, "x", "0" * 64, "ok", "refused", "GATHER", "DONE"),
+    *(TASKS[0], [], [TASKS[1]], [TASKS[0]]),
+)
+ARGUMENTS: tuple[Any, ...] = (
+    *(None, "x", 1.5, 2**53, -1, ["a"], {"b": {"c": []}}, {"ä": 1}),
+    *(digest("the task T-0001"), digest("x"), {"sha256": "0" * 64, "size": True}),
+    {"sha256": "A" * 64, "size": 3},
+)
+TEXTS = ("title", "content", "description", "intent", "x")
+WORDS = ("x", "0" * 64, "2026-03-01T09:30:00.000001Z", 'a"b', "thought", "task")
+
+Finding = tuple[str, int | None]
+
+
+def forged(chance: Random) -> Object:
+    """The bundle of a forged log; most forgeries leave a log that a bundle can be made of."""
+    while True:
+        log = chance.choice(STORIES)()
+        for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
+            forge(log, chance)
+        try:
+            return log_bundle(log)
+        except (IndexError, KeyError, RecursionError, StopIteration, TypeError, ValueError):
+            continue
+
+
+def forge(log: Log, chance: Random) -> None:
+    """Change, move, repeat, remove or erase a record before the chain is hashed."""
+    place = chance.randrange(len(log.drafts))
+    draft, other = log.drafts[place], chance.choice(log.drafts)
+    ways: list[Callable[[], object]] = [
+        lambda: forge_payload(draft, chance),
+        lambda: forge_payload(draft, chance),
+        lambda: setattr(draft, "session", chance.choice([None, "x", S])),
+        lambda: setattr(draft, "task", chance.choice([None, "x", *TASKS])),
+        lambda: setattr(draft, "agent", chance.choice([None, "x"])),
+        lambda: setattr(draft, "call", other.call),
+        lambda: draft.header.update({chance.choice(["at", "call", "kind"]): chance.choice(WORDS)}),
+        lambda: log.drafts.pop(place),
+        lambda: log.drafts.insert(chance.randrange(len(log.drafts)), copy.deepcopy(draft)),
+        lambda: log.drafts.insert(chance.randrange(len(log.drafts)), log.drafts.pop(place)),
+        lambda: log.erase(draft),
+    ]
+    chance.choice(ways)()
+
+
+def forge_payload(draft: Draft, chance: Random) -> None:
+    name = chance.choice(sorted(draft.body))
+    said = draft.body[name]
+    if name == "set" and isinstance(said, dict) and said:
+        field = chance.choice(sorted(said))
+        said[field] = [chance.choice([None, *VALUES]), chance.choice(VALUES)]
+    elif name == "arguments" and isinstance(said, dict):
+        said[chance.choice(TEXTS)] = chance.choice(ARGUMENTS)
+    else:
+        draft.body[name] = chance.choice(VALUES)
+
+
+def server_findings(bundle: Object) -> list[Finding] | None:
+    """What the server's check finds in the same log; None if no table can hold it.
+
+    A table keeps its rows in order and has no head of its own.
+    """
+    try:
+        rows = [_row(base64.b64decode(text), bundle) for text in bundle["headers"]]
+        head = {"seq": rows[-1].seq, "leaf": rows[-1].leaf.hex()}
+        if rows != sorted(rows, key=lambda row: row.seq) or head != bundle["head"]:
+            return None
+        db = _database(rows, bundle["log"])
+    except (IndexError, KeyError, TypeError, ValueError, apsw.Error):
+        return None
+    report = verify(db, pause=lambda: None)
+    db.close()
+    found = [(one.what, one.seq) for one in report.breaks if one.what not in OF_DATABASES]
+    return sorted(found, key=str)
+
+
+def findings(verdict: Object) -> list[Finding]:
+    """The same from the verdict of an independent verifier."""
+    return sorted(((one["code"], one["seq"]) for one in verdict["findings"]), key=str)
+
+
+def _row(raw: bytes, bundle: Object) -> Row:
+    header = json.loads(raw)
+    secret = bundle["payloads"].get(str(header["seq"]))
+    nonce, body = (secret and base64.b64decode(secret[name]) for name in ("nonce", "body"))
+    names = (header[name] for name in Row._fields[:7])
+    payload, prev = bytes.fromhex(header["payload"]), bytes.fromhex(header["prev"])
+    row = Row._make((*names, payload, nonce, body, sha(b"\0", raw), prev))
+    if row.header(bundle["log"]) != raw:
+        raise ValueError("no row makes such a header")
+    return row
+
+
+def _database(rows: list[Row], log: str) -> apsw.Connection:
+    """A database of somebody who respects nothing, with these rows."""
+    db = connect(":memory:", "write")
+    for migration in load_migrations():
+        db.execute(migration.sql)
+    create_log(db, log)
+    for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        db.execute(f"DROP TRIGGER {name}")
+    db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+    marks = ", ".join("?" * len(Row._fields))
+    db.executemany(f"INSERT INTO ledger VALUES ({marks})", rows)
+    return db
