@@ -22,7 +22,7 @@ from tests.support.busy_servers import (
 )
 from tests.support.client import environment, execute_raw
 from tests.support.ledger_reader import eventually, missing, verified
-from tests.support.ledger_writer import Lab, drop_triggers, opened
+from tests.support.ledger_writer import Lab, disable_triggers, opened
 from tests.support.mounts import small_disk
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import TYPED, run_in_terminal
@@ -156,7 +156,7 @@ def test_a_log_that_is_not_sound_is_not_copied(project: Path, capsys: Capture) -
     assert inside(capsys, "backup", "copy.db")[0] == 0
     good = (project / "copy.db").read_bytes()
     db = apsw.Connection(str(database_of(project)))
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("UPDATE ledger SET at = 'then'")
     db.close()
     code, out, err = inside(capsys, "backup", "copy.db", "--force")

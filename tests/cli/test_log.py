@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from colibri.store.sqlite.transaction import Transaction
-from tests.support.ledger_writer import Lab, drop_triggers, opened, story
+from tests.support.ledger_writer import Lab, disable_triggers, opened, story
 from tests.support.sample_project import Printed, Shown, Workshop
 
 JSON = dict[str, Any]
@@ -164,7 +164,7 @@ def damaged(tmp_path: Path) -> tuple[Path, int]:
     with opened(tmp_path) as db:
         lab = story(Lab(db))
         seq = lab.seqs("thought")[0]
-        drop_triggers(db)
+        disable_triggers(db)
         body = b'{"content":"other","index":"x","prev":1,"thought_id":null,"type":"plan"}'
         db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
         db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (b"\xff{", seq + 1))
@@ -221,7 +221,7 @@ def test_a_database_that_cannot_be_read_is_a_resource_problem(
     """A text column that holds no text."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
-        drop_triggers(db)
+        disable_triggers(db)
         db.execute("UPDATE ledger SET session = CAST(x'ff' AS TEXT) WHERE seq = 5")
         assert lab.head().seq
     code, _, err = colibri(tmp_path, "log", "--limit", "0")

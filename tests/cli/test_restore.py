@@ -24,7 +24,7 @@ from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import Server, environment, execute_raw
 from tests.support.ledger_reader import booted, reading, verified
-from tests.support.ledger_writer import Lab, drop_triggers, opened
+from tests.support.ledger_writer import Lab, disable_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
 
@@ -403,7 +403,7 @@ def overwrite(path: Path) -> None:
 
 def alter(path: Path) -> None:
     db = apsw.Connection(str(path))
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("UPDATE ledger SET body = CAST(replace(body, 'it holds', 'it broke') AS BLOB)")
     db.close()
 
@@ -424,7 +424,7 @@ UNSOUND: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "a damaged page": (damage_page, 1, "copy.db is not sound: "),
     "cut short": (cut_short, 75, "it is not a database, or a damaged one"),
     "an altered thought": (alter, 1, "record 27: altered payload"),
-    "without its ledger": (lose_its_ledger, 1, "copy.db is not sound: no such table"),
+    "without its ledger": (lose_its_ledger, 1, "copy.db is not sound: foreign-schema: "),
     "overwritten": (overwrite, 75, "it is not a database, or a damaged one"),
     "newer than this Colibri": (make_newer, 75, "has schema version 99"),
     "missing": (Path.unlink, 75, "there is no database at copy.db"),

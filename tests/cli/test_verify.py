@@ -21,7 +21,7 @@ from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI as SERVE
 from tests.support.client import PATIENCE, TESTS, Server, environment, execute, execute_raw
 from tests.support.ledger_reader import create
-from tests.support.ledger_writer import Lab, drop_triggers, opened
+from tests.support.ledger_writer import Lab, disable_triggers, opened
 from tests.support.program import colibri, database_of, inside, tell_story
 from tests.support.terminal import COLIBRI, TYPED, run_in_terminal
 
@@ -55,7 +55,7 @@ def seal_and_head(project: Path) -> tuple[str, str]:
 
 def tamper(project: Path, *statements: str) -> None:
     db = apsw.Connection(str(database_of(project)))
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     for statement in statements:
         db.execute(statement)
@@ -272,7 +272,7 @@ TAMPERINGS: dict[str, tuple[list[str], str, int | None, str]] = {
         None,
         "rows",
     ),
-    "a table dropped": (["DROP TABLE merkle_nodes"], "damaged-file", None, "intact"),
+    "a table dropped": (["DROP TABLE merkle_nodes"], "foreign-schema", None, "rows"),
     "the log's name": (["DELETE FROM meta"], "damaged-file", None, "intact"),
     "all records, and not their rows": (
         ["DELETE FROM ledger"],

@@ -15,7 +15,7 @@ import pytest
 
 from colibri.store.sqlite.connection import connect
 from tests.support.client import COLIBRI, PATIENCE, TESTS, Server, environment, execute_raw
-from tests.support.ledger_writer import Lab, drop_triggers, opened
+from tests.support.ledger_writer import Lab, disable_triggers, opened, without_constraints
 from tests.support.program import INTERRUPTIBLE, UNMEASURED, colibri, tell_story
 from tests.support.terminal import COLIBRI as PROGRAM
 from tests.vectors.builder import bundle_from, seals
@@ -261,7 +261,7 @@ def test_another_project_can_be_named(
 def test_a_record_that_is_no_text_is_exported_for_the_verifier_to_judge(project: Path) -> None:
     """A5: what is damaged is evidence too."""
     db = connect(str(project / "data" / "colibri.db"), "write")
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     db.execute("UPDATE ledger SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3")
     db.close()
@@ -270,7 +270,6 @@ def test_a_record_that_is_no_text_is_exported_for_the_verifier_to_judge(project:
     assert (code, "bad-header at record 3" in out) == (1, True)
 
 
-LOOSE = "PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON;"
 UNFIT = {
     "a column that is none": "UPDATE ledger SET at = NULL WHERE seq = 3",
     "a payload beyond all bounds": "UPDATE ledger SET body = zeroblob(13000000) WHERE seq = 3",
@@ -283,11 +282,7 @@ def test_what_no_verifier_can_be_handed_is_not_written(
     project: Path, damage: str, command: list[str]
 ) -> None:
     """Exit 75, and no file is left."""
-    db = connect(str(project / "data" / "colibri.db"), "write")
-    drop_triggers(db)
-    loose = "CREATE TABLE loose AS SELECT * FROM ledger; DROP TABLE ledger;"
-    db.execute(f"{LOOSE} {loose} ALTER TABLE loose RENAME TO ledger; {damage}")
-    db.close()
+    without_constraints(project / "data" / "colibri.db", damage)
     code, out, err = colibri(project, *command, "-o", "out")
     assert (code, out, files(project)) == (75, "", ["data"])
     assert err.startswith("colibri: error: record 3 is none that a server writes\n")
@@ -375,6 +370,6 @@ def test_a_damaged_log_is_exported_and_said_to_be_damaged(project: Path) -> None
 
 def change(project: Path, statement: str) -> None:
     db = connect(str(project / "data" / "colibri.db"), "write")
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute(statement)
     db.close()

@@ -16,7 +16,7 @@ from colibri.store import ledger
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.ledger_writer import Lab, drop_triggers, no_pause, opened
+from tests.support.ledger_writer import Lab, disable_triggers, no_pause, opened
 
 Attack = Callable[["Scene"], None]
 DATABASE = Path("data") / "colibri.db"
@@ -86,7 +86,7 @@ def scene(original: Scene, tmp_path: Path) -> Scene:
 def intruder(scene: Scene) -> Iterator[apsw.Connection]:
     """A raw connection; its first act is to drop the triggers."""
     db = apsw.Connection(str(scene.database))
-    drop_triggers(db)
+    disable_triggers(db)
     yield db
     db.close()
 

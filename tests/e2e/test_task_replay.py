@@ -16,6 +16,7 @@ from colibri.store.sqlite.transaction import Transaction
 from colibri.store.verify import verify
 from tests.support.client import JSON
 from tests.support.ledger_reader import reading
+from tests.support.ledger_writer import disable_triggers
 from tests.support.task_client import Lab
 
 AT = "2030-01-01T00:00:00.000000Z"
@@ -145,9 +146,7 @@ def rechain(path: Path, old: str, new: str) -> None:
             "SELECT kind, at, call, session, task, agent, nonce, body FROM ledger ORDER BY seq"
         )
     )
-    triggers = db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
-    for (name,) in triggers:
-        db.execute(f"DROP TRIGGER {name}")
+    disable_triggers(db)
     db.execute("PRAGMA foreign_keys = OFF; DELETE FROM ledger")
     nonces = [nonce for *_, nonce, _ in rows]
     chain = Chain(db, log_id(db), lambda seq: nonces[seq - 1])

@@ -1,5 +1,6 @@
 """Real databases in tmp_path, opened with a clock that only moves when someone sleeps."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -52,3 +53,13 @@ def writer(path: str) -> Writer:
             opening.close(result)
 
     return opened
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """Nothing is taken away from the modes that are asked for."""
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)

@@ -19,8 +19,10 @@ from colibri.store import ledger
 from colibri.store.sqlite import backup, opening
 from colibri.store.sqlite.connection import Access, connect
 from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.schema import load_migrations
 from tests.store.conftest import Writer
-from tests.support.ledger_writer import LOG, Lab, drop_triggers, no_pause, opened
+from tests.support.ledger_reader import create
+from tests.support.ledger_writer import LOG, Lab, disable_triggers, no_pause, opened
 from tests.support.program import tell_story
 
 OTHER = "colibri/" + "f" * 32
@@ -74,7 +76,7 @@ def names(directory: Path) -> list[str]:
 @contextmanager
 def intruder(path: Path) -> Iterator[Connection]:
     db = apsw.Connection(str(path))
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     try:
         yield db
@@ -246,13 +248,12 @@ def test_a_copy_that_goes_on_after_its_head_is_found(project: Path, path: Path) 
 
 def test_of_an_older_schema_the_chain_is_checked(path: Path, tmp_path: Path) -> None:
     """Design §12: an older Colibri left it, and the next start migrates it."""
-    copy = copied(path, tmp_path / "copy.db")
-    with intruder(copy) as db:
-        db.execute("DROP VIEW thought_records; DROP TABLE thoughts; PRAGMA user_version = 2")
-    assert wrong_with(copy, head_of(path)) == []
+    copy = tmp_path / "copy.db"
+    create(copy, 10, migrations=load_migrations()[:2])
+    assert wrong_with(copy, head_of(copy)) == []
     with intruder(copy) as db:
         db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 9")
-    assert wrong_with(copy, head_of(path)) == ["record 9: missing-payload: no erasure names it"]
+    assert wrong_with(copy, head_of(copy)) == ["record 9: missing-payload: no erasure names it"]
 
 
 # Comparing.

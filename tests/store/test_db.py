@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -22,7 +23,7 @@ from colibri.store.faults import Fault, fault
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
 from colibri.store.sqlite.connection import Access, connect, require_sqlite
-from colibri.store.sqlite.identity import changed, check_same_file, check_same_place
+from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import (
     Migration,
@@ -32,6 +33,7 @@ from colibri.store.sqlite.schema import (
     table_count,
 )
 from colibri.store.sqlite.transaction import Savepoint, Transaction
+from colibri.store.sqlite.watch import Change
 from tests.store.conftest import LOG, Writer
 
 NOBODY = 65534
@@ -47,11 +49,12 @@ from colibri.store import ledger
 from colibri.store.faults import Fault
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
 from colibri.store.sqlite.connection import Access, require_sqlite
-from colibri.store.sqlite.identity import changed, check_same_file, check_same_place
+from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import quick_check, small_tables, table_count
 from colibri.store.sqlite.transaction import Savepoint, Transaction
+from colibri.store.sqlite.watch import Change
 print("ready", flush=True)
 sys.stdin.readline()
 opened = open_writer(
@@ -285,6 +288,47 @@ def test_after_a_checkpoint_other_writers_are_waited_for_again(path: str, writer
         with pytest.raises(apsw.BusyError):
             fill(opened.db, 1)
         assert patience.asked == 1
+
+
+class BadFile(apsw.VFSFile):
+    """A file that can be read but not written."""
+
+    def __init__(self, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:
+        raise apsw.IOError("the disk is broken")
+
+
+class BadDisk(apsw.VFS):
+    """Where databases cannot be written, but their logs can."""
+
+    def __init__(self) -> None:
+        super().__init__("bad disk", "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            return BadFile(name, flags)
+        return apsw.VFSFile("", name, flags)
+
+
+def test_a_log_that_cannot_be_copied_back_is_told(path: str, writer: Writer) -> None:
+    """What is committed is safe in it, but it would grow without end."""
+    with writer():
+        pass
+    before, disk = apsw.vfs_names()[0], BadDisk()
+    apsw.set_default_vfs("bad disk")
+    told: list[apsw.Error] = []
+    try:
+        with writer() as opened:
+            set_patience(opened.db, lambda tries: False, told.append)
+            fill(opened.db, CHECKPOINT_PAGES // 2)
+            assert told == []
+            fill(opened.db, CHECKPOINT_PAGES)
+            assert [fault(problem) for problem in told] == ["io"]
+    finally:
+        apsw.set_default_vfs(before)
+        disk.unregister()
 
 
 def meta(db: apsw.Connection) -> set[object]:
@@ -802,6 +846,10 @@ def test_no_commit_goes_into_a_log_that_others_do_not_see(
             replace(f"{path}{end}")
 
 
+def change(opened: Opened) -> Change:
+    return Change(opened.db, opened.watch, durable=False)
+
+
 VERSIONS = {
     99: "a newer Colibri migrated it: restart",
     0: "the database file was replaced by an older one",
@@ -810,11 +858,12 @@ VERSIONS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_database_of_another_version_is_noticed(path: str, writer: Writer, version: int) -> None:
-    """Design §12: user_version before each acknowledged commit."""
+    """Design §12: user_version, at the start of each transaction."""
     with writer() as opened:
         raw(path, f"PRAGMA user_version = {version}")
-        with pytest.raises(Damaged) as caught:
-            check_same_file(opened)
+        with pytest.raises(Damaged) as caught, change(opened):
+            raise AssertionError("it must not come to this")
+        assert not opened.db.in_transaction
     assert caught.value.message == VERSIONS[version]
 
 

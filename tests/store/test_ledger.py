@@ -18,6 +18,7 @@ from colibri.store.ledger import Chain
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.transaction import Savepoint, Transaction
 from tests.store.conftest import LOG, Writer
+from tests.support.ledger_writer import disable_triggers
 
 AT = "2026-01-01T00:00:00.000000Z"
 ZEROS = "0" * 64
@@ -76,16 +77,15 @@ def story(path: str, writer: Writer) -> str:
 
 @pytest.fixture
 def intruder(story: str) -> Iterator[apsw.Connection]:
-    """A second connection with no respect: triggers dropped, no foreign keys."""
+    """A second connection with no respect: no triggers, no foreign keys."""
     db = apsw.Connection(story)
-    for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
-        db.execute(f"DROP TRIGGER {name}")
+    disable_triggers(db)
     yield db
     db.close()
 
 
 def verify(path: str, *, head: Head | None = None, upto: int | None = None) -> Report:
-    db = open_reader(path)
+    db = open_reader(path, any_schema=True)
     try:
         return check.verify(db, pause=no_pause, head=head, upto=upto, rows=False, slice_size=4)
     finally:

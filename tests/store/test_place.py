@@ -38,7 +38,12 @@ def mounts(folder: Path, kind: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse", "fuse.sshfs", "fuseblk"]
+    "kind",
+    [
+        *("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse", "fuse.sshfs", "fuseblk", "gfs2"),
+        *("virtiofs", "vboxsf", "fakeowner", "ocfs2", "lustre", "glusterfs", "prl_fs", "vmhgfs"),
+        *("drvfs", "osxfs", "grpcfuse", "beegfs"),
+    ],
 )
 def test_a_network_or_user_space_file_system_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Writer, path: str, kind: str
@@ -49,6 +54,18 @@ def test_a_network_or_user_space_file_system_is_refused(
         pass
     assert caught.value.hint == "set COLIBRI_DB_PATH to a local disk"
     assert not Path(path).parent.exists()
+
+
+def test_a_database_that_is_mounted_by_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Writer, path: str
+) -> None:
+    """As a container may have it: the write-ahead log is then in a directory of its own."""
+    listed = Path(mounts(tmp_path, "ext4"))
+    listed.write_text(listed.read_text().replace("/else", path))
+    monkeypatch.setattr(place, "MOUNTS", str(listed))
+    with pytest.raises(ResourceError, match="is mounted as a single file") as caught, writer():
+        pass
+    assert caught.value.hint == "mount its directory instead"
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs", "fusectl"])
@@ -88,7 +105,7 @@ def test_a_server_there_says_why_and_what_to_do(tmp_path: Path) -> None:
     with Server(tmp_path, program) as server:
         problem = error(server.call("task_list"))
         assert problem["code"] == "UNAVAILABLE"
-        assert "is on a network or user-space file system (nfs4)" in problem["message"]
+        assert "is on a network, shared or user-space file system (nfs4)" in problem["message"]
         assert server.data("server_health")["db"]["status"].startswith("not open: ")
         assert server.close() == 75
         assert "hint: set COLIBRI_DB_PATH to a local disk" in server.stderr

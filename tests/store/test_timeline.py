@@ -13,7 +13,7 @@ from colibri.store import sessions
 from colibri.store.records import Filter, Record
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.timeline import Step, Timeline
-from tests.support.ledger_writer import Lab, drop_triggers, in_memory, opened, story
+from tests.support.ledger_writer import Lab, disable_triggers, in_memory, opened, story
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ DAMAGES = {
 @pytest.mark.parametrize("body", DAMAGES.values(), ids=DAMAGES)
 def test_a_payload_that_is_not_of_its_kind_is_unreadable(lab: Lab, body: bytes) -> None:
     """Whoever has a shell can write anything there; nobody who looks at it may stumble."""
-    drop_triggers(lab.db)
+    disable_triggers(lab.db)
     seq = lab.seqs("thought")[0]
     lab.db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
     record = store.get(lab.db, seq)
@@ -162,7 +162,7 @@ def test_a_payload_that_is_not_of_its_kind_is_unreadable(lab: Lab, body: bytes) 
 
 @pytest.mark.parametrize("change", [["INIT"], "INIT", None])
 def test_a_change_without_its_two_sides_is_unreadable(lab: Lab, change: object) -> None:
-    drop_triggers(lab.db)
+    disable_triggers(lab.db)
     seq = lab.seqs("task")[0]
     payload = {"task_id": "T-0001", "version": 1, "attempt": 1, "set": {"status": change}}
     body = json.dumps(payload).encode()
@@ -207,7 +207,7 @@ def test_what_no_call_wrote_and_what_is_open_has_no_exit(lab: Lab) -> None:
 
 @pytest.mark.parametrize("enter", [0, -1, 10**6, 10**30])
 def test_an_exit_that_names_no_earlier_record_has_no_enter(lab: Lab, enter: int) -> None:
-    drop_triggers(lab.db)
+    disable_triggers(lab.db)
     seq = lab.head().seq
     left = store.get(lab.db, seq)
     assert left is not None

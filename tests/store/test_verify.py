@@ -8,6 +8,7 @@ from apsw import Connection
 from colibri.core.rows import Row
 from colibri.store.sqlite import search
 from tests.store.conftest import Writer
+from tests.support.ledger_writer import disable_triggers
 from tests.support.task_store import TaskStore, last_of, records, story
 
 Tamper = Callable[[Connection], None]
@@ -24,8 +25,7 @@ def store(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskStore
 @pytest.fixture
 def intruder(store: TaskStore) -> Connection:
     """The store's connection without any respect: no triggers, no foreign keys, no checks."""
-    for (name,) in list(store.db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")):
-        store.db.execute(f"DROP TRIGGER {name}")
+    disable_triggers(store.db)
     store.db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
     return store.db
 

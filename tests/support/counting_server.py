@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 SIZE = 3 * 8
 
@@ -62,7 +62,9 @@ def _count_sql(counts: memoryview) -> None:
             ours.remove(event["id"])
             counts[1] += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
-    def counted(connection: apsw.Connection) -> apsw.Connection:
+    C = TypeVar("C", bound=apsw.Connection)
+
+    def counted(connection: C) -> C:
         connection.trace_v2(apsw.SQLITE_TRACE_STMT | apsw.SQLITE_TRACE_PROFILE, count)
         return connection
 

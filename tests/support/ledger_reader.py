@@ -142,7 +142,7 @@ def has_audited(server: Server, tool: str) -> Callable[[], bool]:
     return lambda: len(audited_on_stderr(server, tool)) == 2
 
 
-def create(database: Path, records: int = 0) -> None:
+def create(database: Path, records: int = 0, **options: Any) -> None:
     """A closed database with a ledger of enter and exit records, made without a server."""
     opened = open_writer(
         str(database),
@@ -151,6 +151,7 @@ def create(database: Path, records: int = 0) -> None:
         sleep=time.sleep,
         stamp="20260101T000000Z",
         new_log=lambda: LOG,
+        **options,
     )
     try:
         with Transaction(opened.db, durable=True):

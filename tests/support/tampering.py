@@ -21,7 +21,7 @@ from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import JSON
 from tests.support.ledger_reader import reading
-from tests.support.ledger_writer import drop_triggers
+from tests.support.ledger_writer import disable_triggers
 
 Way = Callable[[Connection, Random], str | None]
 
@@ -56,7 +56,7 @@ def in_memory(path: Path) -> Connection:
     with reading(path) as source, db.backup("main", source, "main") as copying:
         while not copying.done:
             copying.step()
-    drop_triggers(db)
+    disable_triggers(db)
     db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
     return db
 

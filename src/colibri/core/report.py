@@ -1,6 +1,6 @@
 """What a check of the log says: findings, each by its code; open calls; what was not checked."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -92,6 +92,13 @@ class Report:
     def with_notes(self, *notes: Note) -> "Report":
         """The same with more that was not checked."""
         return replace(self, not_checked=(*self.not_checked, *notes))
+
+
+def only(code: str, details: Sequence[str]) -> Report:
+    """What is found before a single record is read, and keeps all else from being checked."""
+    breaks = tuple(Break(None, code, detail) for detail in details[:MAX_LISTED])
+    note = Note("skipped", "everything else: it could not be believed")
+    return Report(0, len(details), breaks, None, (), (), (note,))
 
 
 class Findings:

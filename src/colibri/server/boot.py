@@ -18,7 +18,7 @@ import time
 
 import colibri
 from colibri.core import canonical
-from colibri.core.errors import ColibriError, ResourceError
+from colibri.core.errors import ColibriError, Damaged, ResourceError
 from colibri.core.modes import Capability, Mode
 from colibri.server.admission import Admission
 from colibri.server.answers import Answers
@@ -258,11 +258,16 @@ class Store:
             return None
         from colibri.store.faults import DatabaseError
         from colibri.store.sqlite import opening
+        from colibri.store.sqlite.identity import check_same_place
 
         try:
-            return opening.open_reader(self._config.db_path)
+            alone = journal.recorder is None
+            reader = opening.open_reader(self._config.db_path, watch_files=alone)
+            if journal.recorder is not None:
+                check_same_place(journal.recorder.opened)  # so both have the same files
+            return reader
         except (ColibriError, DatabaseError) as problem:  # it was there a moment ago
-            health.degrade("io", str(problem))
+            health.degrade("integrity" if isinstance(problem, Damaged) else "io", str(problem))
             return None
 
 

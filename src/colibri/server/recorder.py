@@ -15,7 +15,7 @@ from colibri.store import ledger
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
 from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
-from colibri.store.sqlite.transaction import Transaction
+from colibri.store.sqlite.watch import Change
 from colibri.tools.schema import dump
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ class Recorder:
         idle_shutdown: "Callable[[], bool]",
     ) -> None:
         self.patience = Patience(idle_shutdown)
-        set_patience(opened.db, self.patience)
+        set_patience(opened.db, self.patience, self._checkpoint_failed)
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
@@ -91,6 +91,10 @@ class Recorder:
         self.server = ids.uuid("server", head.seq if head else 0)
         self.synced: Head | None = None
         self._known: Head | None = head
+
+    def _checkpoint_failed(self, problem: Exception) -> None:
+        why = f"what is committed cannot be copied into the database file: {problem}"
+        self._health.degrade("io", why)
 
     def transact(
         self,
@@ -107,7 +111,7 @@ class Recorder:
         """
         self.patience.spent = not patient
         with self._guard:
-            with Transaction(self.opened.db, durable=durable):
+            with Change(self.opened.db, self.opened.watch, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce, dump)
                 self._refuse_older(chain)
                 result = work(chain)

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from colibri.core import report as core
 from colibri.core.modes import Capability
 from colibri.store import sessions, tasks, trail
+from colibri.store.sqlite.expected import foreign
 from colibri.tools.page import MAX_PAGE_BYTES, Offset, next_offset
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
 from colibri.tools.tool import Answer, Tool, Work, tool
@@ -200,6 +201,8 @@ def check(work: Work, args: Verify) -> Verdict:
     """audit_verify_chain."""
     from colibri.store import verify  # noqa: PLC0415 - only who verifies pays for the check
 
+    if strange := foreign(work.db):  # then nothing that it shows can be believed
+        return _verdict(core.only("foreign-schema", strange))
     if args.session_id is not None:
         return _verdict(
             verify.verify_session(work.db, args.session_id, upto=work.before, pause=work.pause)

@@ -28,7 +28,7 @@ from colibri.store.sqlite.checkpoint import rewrite
 from colibri.store.sqlite.connection import BUSY_TIMEOUT_MS
 from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.opening import open_writer
-from colibri.store.sqlite.transaction import Transaction
+from colibri.store.sqlite.watch import Change
 from colibri.tools.text import PROSE
 
 HELP = "remove a text from the ledger for good"
@@ -159,7 +159,7 @@ def _erase(
 ) -> Entry:
     """One transaction, synced: all that was shown goes, with a record of it, or nothing."""
     ids = _ids(config)
-    with Transaction(opened.db, durable=True):
+    with Change(opened.db, opened.watch, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:
             message = (
                 "nothing was erased: a new record repeats one of the texts; run the command again"

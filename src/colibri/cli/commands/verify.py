@@ -14,14 +14,16 @@ from colibri.cli.show.progress import Bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
-from colibri.core.report import MAX_LISTED, Report
+from colibri.core.report import LINE_OF, MAX_LISTED, Report
 from colibri.store import ledger, sessions
 from colibri.store import verify as check
 from colibri.store.connection import Connection
 from colibri.store.faults import DatabaseError, fault
 from colibri.store.sessions import Session
 from colibri.store.sqlite import backup
+from colibri.store.sqlite.expected import foreign
 from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.schema import integrity_check
 
 HELP = "check the log, a session, a task or a bundle"
 
@@ -165,8 +167,10 @@ def _start(path: str, file: BinaryIO) -> bytes:
 def _judge_log(path: str, options: argparse.Namespace) -> int:
     """Tell the verdict, of one shape whatever comes of it."""
     judged, hint = verdict.blank(path, options.session, options.task), ""
-    with closing(open_reader(path)) as reader:
+    with closing(open_reader(path, any_schema=True)) as reader:
         try:
+            if unsound := _unsound(reader):
+                return _tell(judged | unsound, options)
             judged["log"] = ledger.log_id(reader)
             report = _examine(reader, options)
             if report.record_count or not report.valid:
@@ -181,6 +185,22 @@ def _judge_log(path: str, options: argparse.Namespace) -> int:
                 damage = verdict.finding(None, "damaged-file", str(problem))
                 judged["lines"]["intact"] = "no"
                 judged |= {"findings": [damage], "finding_count": 1}
+    return _tell(judged, options, hint)
+
+
+def _unsound(reader: Connection) -> dict[str, Any]:
+    """What keeps everything else from being believed: another schema, pages or indexes."""
+    code, found = "foreign-schema", foreign(reader)
+    if not found:
+        code, found = "damaged-file", [" ".join(one.split()) for one in integrity_check(reader)]
+    if not found:
+        return {}
+    lines = dict.fromkeys(verdict.LINES, "not checked") | {LINE_OF[code]: "no"}
+    listed = [verdict.finding(None, code, one) for one in found[:MAX_LISTED]]
+    return {"findings": listed, "finding_count": len(found), "lines": lines}
+
+
+def _tell(judged: dict[str, Any], options: argparse.Namespace, hint: str = "") -> int:
     if not judged["reason"]:
         judged["verdict"] = "bad" if judged["finding_count"] else "good"
     if options.json:

@@ -5,7 +5,6 @@ appears beside it either. Sizes and permissions come from `os.stat`.
 """
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 
@@ -28,9 +27,6 @@ LARGE_WAL = 64 * MIB
 
 _DAMAGED = "colibri verify shows what is damaged; restore a backup if you have one"
 _WRITABLE = "make it writable, or set COLIBRI_DB_PATH to another place"
-
-# A server does not refuse these, but other hosts may have the file open there, too.
-_SHARED = re.compile(r"beegfs|dav|drvfs|gluster|orangefs|prl_fs|vboxsf|virtiofs")
 
 
 def examine(config: Config) -> Iterator[Finding]:
@@ -79,11 +75,7 @@ def _file_system(path: str, directory: str) -> Iterator[Finding]:
     except ResourceError as remote:
         yield problem(remote.message, remote.hint)
         return
-    if _SHARED.search(kind):
-        hint = "set COLIBRI_DB_PATH to a local disk; here, several hosts could damage it"
-        yield warning(f"{directory} is on {kind}", hint)
-    else:
-        yield ok(f"{directory} is on {kind}")
+    yield ok(f"{directory} is on {kind}")
 
 
 def _space(directory: str) -> Iterator[Finding]:

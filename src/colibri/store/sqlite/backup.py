@@ -20,8 +20,9 @@ from colibri.store import ledger
 from colibri.store.connection import Connection
 from colibri.store.faults import fault
 from colibri.store.sqlite.connection import connect, version
+from colibri.store.sqlite.expected import foreign
 from colibri.store.sqlite.opening import open_reader
-from colibri.store.sqlite.schema import load_migrations, quick_check
+from colibri.store.sqlite.schema import integrity_check, load_migrations
 from colibri.store.verify import verify
 
 STEP = 4_096  # pages: 16 MiB, after which a person can be shown something, or interrupt
@@ -61,7 +62,7 @@ def is_database(path: str) -> bool:
 def open_copy(path: str) -> Connection:
     """A copy, read-only; the schema may be older than ours. ResourceError if it is not one."""
     try:
-        db = open_reader(path, least=0)
+        db = open_reader(path, least=0, any_schema=True)  # its check compares it
     except ResourceError as problem:
         raise ResourceError(problem.message, "name a file that colibri backup wrote") from problem
     if version(db) == 0:
@@ -96,9 +97,13 @@ def copy(source: Connection, path: str, *, progress: Callable[[int, int], None])
 
 
 def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> list[str]:
-    """What is wrong with a copy: its pages, its chain, its rows, and its head if that is known."""
+    """What is wrong with a copy: its schema, its pages and indexes, its chain, its rows, and its
+    head if that is known.
+    """
     try:
-        if damage := quick_check(db):
+        if strange := foreign(db):
+            return [f"foreign-schema: {what}" for what in strange]
+        if damage := integrity_check(db):
             return [f"SQLite: {' '.join(text.split())}" for text in damage]
         # The tables of an older schema are for its migration to read; the ledger has not changed.
         report = verify(db, head=head, rows=not is_older(db), pause=pause)

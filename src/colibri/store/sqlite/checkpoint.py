@@ -5,16 +5,24 @@ from collections.abc import Callable
 import apsw
 from apsw import Connection
 
+from colibri.store.sqlite.faults import fault
+
 CHECKPOINT_PAGES = 1_000  # in the write-ahead log: from then on each commit tries to empty it
 
 
-def set_patience(db: Connection, patience: Callable[[int], bool]) -> None:
+def set_patience(
+    db: Connection,
+    patience: Callable[[int], bool],
+    failed: Callable[[apsw.Error], None] = lambda problem: None,
+) -> None:
     """Wait for other processes as `patience` says, but never with a checkpoint.
 
     SQLite's own checkpoint after a commit lets others write meanwhile: then it has not copied all,
     and the log does not begin anew but grows, among busy servers for long. So what they have added
     is copied once more with the write lock held, which is little. Who reads from an older state of
-    the log still keeps it; then the next commit tries again.
+    the log still keeps it; then the next commit tries again. If the copying fails for any other
+    reason than that others are in the way or the disk is full, `failed` is told: the commit is safe
+    in the log, but the log will never get shorter.
     """
 
     def checkpoint(db: Connection, name: str, pages: int) -> int:
@@ -24,8 +32,9 @@ def set_patience(db: Connection, patience: Callable[[int], bool]) -> None:
                 length, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
                 if copied == length:
                     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-            except apsw.Error:
-                pass  # what is committed is safe in the log, and the next commit tries again
+            except apsw.Error as problem:
+                if fault(problem) not in ("busy", "full"):
+                    failed(problem)
             finally:
                 db.set_busy_handler(patience)
         return apsw.SQLITE_OK

@@ -1,6 +1,6 @@
 """Connections to the file: the one place where they are made, each with every setting."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import apsw
 
@@ -8,6 +8,7 @@ from colibri.core.errors import ResourceError
 from colibri.store.connection import Connection
 
 Access = Literal["write", "read", "immutable"]
+C = TypeVar("C", bound=apsw.Connection)
 
 MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes checkpoint
 BUSY_TIMEOUT_MS = 10_000
@@ -43,12 +44,17 @@ def require_sqlite(version: str) -> None:
 
 
 def connect(path: str, access: Access) -> apsw.Connection:
-    """A connection; SQLite opens the file at the first read, so what is wrong shows only then."""
+    """A connection; see connect_as."""
+    return connect_as(apsw.Connection, path, access)
+
+
+def connect_as(kind: type[C], path: str, access: Access) -> C:
+    """One of some kind; SQLite opens the file at the first read: what is wrong shows only then."""
     name = path
     if access == "immutable":
         quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
         name = f"file:{quoted}?immutable=1"
-    db = apsw.Connection(name, flags=_FLAGS[access])
+    db = kind(name, flags=_FLAGS[access])
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # Without it a new value for a parameter has SQLite plan, and so parse, many a statement again.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from apsw import Connection
 
 from colibri.core.errors import Damaged, ResourceError
-from colibri.store.sqlite.connection import version
+from colibri.store.sqlite.watch import Watch
 
 _NAMES = ("the database file", "the write-ahead log", "the shared memory of the write-ahead log")
 _ENDS = ("", "-wal", "-shm")
@@ -43,6 +43,7 @@ class Opened:
     migrated_from: int | None  # 0: it was created
     backup: str | None  # made before migrating
     place: Place
+    watch: Watch
 
 
 def look(path: str) -> Place:
@@ -76,17 +77,12 @@ def guard_commits(db: Connection, was: Place) -> None:
 
 
 def check_same_file(opened: Opened) -> None:
-    """Damaged if the path no longer leads to the database that was opened, at that version.
+    """Damaged if the path no longer leads to the database that was opened.
 
     To be called before a commit that a client is told of; `guard_commits` looks at the rest.
     """
     if not is_in_place(opened.place):
         raise Damaged(changed(opened.place))
-    now = version(opened.db)
-    if now > opened.version:
-        raise Damaged("a newer Colibri migrated it: restart")
-    if now < opened.version:
-        raise Damaged("the database file was replaced by an older one")
 
 
 def check_same_place(opened: Opened) -> None:
@@ -94,7 +90,11 @@ def check_same_place(opened: Opened) -> None:
 
     To be called after such a commit, before its answers leave.
     """
-    was = opened.place
+    check_place(opened.place)
+
+
+def check_place(was: Place) -> None:
+    """The same for whoever only reads."""
     if (_see(was.path), _see(was.wal), _see(was.shm)) != was.seen:
         raise Damaged(changed(was))
 
@@ -111,7 +111,9 @@ def changed(was: Place) -> str:
 def _fate(path: str, before: Seen, now: Seen) -> str:
     if now is None:
         return "was deleted or moved away"
-    if before is not None and now[:2] == before[:2]:
+    if before is None:
+        return "was added"
+    if now[:2] == before[:2]:
         return "has another number of names (hard links)"
     if os.path.islink(path):
         return "was moved away, and a symbolic link is in its place"

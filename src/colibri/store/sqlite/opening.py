@@ -4,15 +4,17 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import apsw
 from apsw import Connection
 
 from colibri.core.errors import ResourceError
-from colibri.store.sqlite import files, locks, place
+from colibri.store.sqlite import expected, files, locks, place
 from colibri.store.sqlite.connection import (
     CACHE,
     connect,
+    connect_as,
     library_version,
     require_sqlite,
     version,
@@ -21,6 +23,7 @@ from colibri.store.sqlite.faults import Fault, fault
 from colibri.store.sqlite.identity import (
     Opened,
     changed,
+    check_place,
     describe,
     guard_commits,
     has_other_log,
@@ -31,6 +34,7 @@ from colibri.store.sqlite.identity import (
     require_own_log,
 )
 from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours
+from colibri.store.sqlite.watch import Reader, Watch
 
 POLL_SECONDS = 0.05
 
@@ -123,12 +127,16 @@ def open_reader(
     migrations: Sequence[Migration] | None = None,
     least: int | None = None,
     untouched: bool = False,
-) -> Connection:
+    any_schema: bool = False,
+    watch_files: bool = False,
+) -> Reader:
     """A read-only connection to a database that is there and current; nothing is created.
 
     With `least`, one that an older Colibri left at that schema version will do as well. SQLite may
     still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it, and no `-wal`
-    exists, nobody is writing and the file is read as immutable.
+    exists, nobody is writing and the file is read as immutable. A schema that is not ours is for
+    `any_schema` alone, who must compare it. `watch_files`: for long; each transaction then begins
+    with a look at the files.
     """
     require_sqlite(library_version())
     steps = load_migrations() if migrations is None else migrations
@@ -141,9 +149,9 @@ def open_reader(
             )
         db = _connect_reader(path, untouched=untouched)
         try:
-            _require_current(db, path, steps[-1].version, least)
-            with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
-                db.execute(CACHE)
+            _prepare(db, path, steps, least, any_schema=any_schema)
+            if watch_files:
+                db.also = partial(check_place, look(os.path.realpath(path)))
         except BaseException:
             db.close()
             raise
@@ -196,6 +204,8 @@ class _Opening:
             if found < self._latest and not alone:
                 db.close()
                 return None
+            if found:
+                expected.require(db, self.path, _upto(self.migrations, found))
             _use_wal(db, self.path)
             pending = [step for step in self.migrations if step.version > found]
             backup = self._back_up(db, found) if found and pending else None
@@ -216,6 +226,7 @@ class _Opening:
                 migrated_from=found if found < self._latest else None,
                 backup=backup,
                 place=there,
+                watch=Watch(db, _upto(self.migrations, now)),
             )
         except BaseException:
             db.close()
@@ -268,23 +279,40 @@ def _use_wal(db: Connection, path: str) -> None:
         )
 
 
-def _connect_reader(path: str, *, untouched: bool) -> Connection:
+def _connect_reader(path: str, *, untouched: bool) -> Reader:
     if untouched and not os.path.exists(files.wal(path)):
-        return connect(path, "immutable")
-    db = connect(path, "read")
+        return connect_as(Reader, path, "immutable")
+    db = connect_as(Reader, path, "read")
     try:
         version(db)  # nothing is opened before the first read
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         db.close()
         if os.path.exists(files.wal(path)):
             raise
-        return connect(path, "immutable")
+        return connect_as(Reader, path, "immutable")
     return db
 
 
-def _require_current(db: Connection, path: str, latest: int, least: int | None) -> None:
-    if require_ours(db, path, latest) < (latest if least is None else least):
+def _prepare(
+    db: Reader, path: str, steps: Sequence[Migration], least: int | None, *, any_schema: bool
+) -> None:
+    """Make sure of version and schema, and that names are as SQLite needs them."""
+    latest = steps[-1].version
+    found = require_ours(db, path, latest)
+    if found < (latest if least is None else least):
         raise Outdated(f"{path} has to be created or migrated first", MAKE)
+    if any_schema:
+        with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
+            db.execute(CACHE)
+        return
+    known = _upto(steps, found)
+    expected.require(db, path, known)
+    db.execute(CACHE)
+    db.watch = Watch(db, known)
+
+
+def _upto(steps: Sequence[Migration], version: int) -> Sequence[Migration]:
+    return [step for step in steps if step.version <= version]
 
 
 _REASONS: dict[Fault | None, tuple[str, str]] = {

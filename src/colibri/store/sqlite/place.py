@@ -4,24 +4,40 @@ It looks with `os.stat` alone: see db.py for what opening the file would do.
 """
 
 import os
+from collections.abc import Iterator
 
 from colibri.core.errors import ResourceError
 
 MOUNTS = "/proc/self/mountinfo"
-# Where locks or memory shared between processes cannot be trusted; beside these every FUSE.
+# Where locks or memory shared between processes cannot be trusted, because other machines, or the
+# host of this one, have the file too; beside these every FUSE. As Linux names them.
 _REMOTE = frozenset(
-    {"9p", "afs", "ceph", "cifs", "coda", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
+    {
+        *("9p", "acfs", "afs", "aufs", "beegfs", "ceph", "cifs", "coda", "cvfs", "davfs", "drvfs"),
+        *("fakeowner", "fhgfs", "gfs", "gfs2", "glusterfs", "gpfs", "grpcfuse", "kafs", "lustre"),
+        *("mfs", "mmfs", "moosefs", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "osxfs", "panfs"),
+        *("prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "snfs", "vboxsf", "virtiofs", "vmhgfs"),
+        *("vmblock", "wekafs"),
+    }
 )
 
 
 def require_local(path: str) -> None:
-    """ResourceError if SQLite's write-ahead log is not safe there; where Linux tells, that is."""
+    """ResourceError if SQLite's write-ahead log is not safe there; where Linux tells, that is.
+
+    Nor is a database safe that is mounted by itself: its log is in another directory for others.
+    """
     kind = file_system(path)
     if kind is not None and (kind in _REMOTE or kind.split(".")[0] in ("fuse", "fuseblk")):
         raise ResourceError(
-            f"{path} is on a network or user-space file system ({kind}), where a database that"
-            " several processes share can be damaged",
+            f"{path} is on a network, shared or user-space file system ({kind}), where a database"
+            " that several processes share can be damaged",
             "set COLIBRI_DB_PATH to a local disk",
+        )
+    if any(mount[4] == path.replace(" ", "\\040") for mount, _ in _mounts()):
+        raise ResourceError(
+            f"{path} is mounted as a single file: nobody else would see its write-ahead log",
+            "mount its directory instead",
         )
 
 
@@ -30,17 +46,20 @@ def file_system(path: str) -> str | None:
 
     It is found by the number of its device. Those of btrfs's subvolumes are in no list.
     """
+    device = _device(path)
+    return next((kind for mount, kind in _mounts() if mount[2] == device), None)
+
+
+def _mounts() -> Iterator[tuple[list[str], str]]:
+    """The fields of each mount, of which 2 is its device and 4 its path; and its type."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
     except OSError:  # not Linux
-        return None
-    device = _device(path)
+        return
     for line in lines:
         mount, _, source = line.partition(" - ")
-        if mount.split()[2] == device:
-            return source.split()[0]
-    return None
+        yield mount.split(" "), source.split(" ")[0]
 
 
 def _device(path: str) -> str:

@@ -98,6 +98,19 @@ def small_tables(db: Connection) -> list[str]:
     return [str(name) for (name,) in rows if name not in GROWING]
 
 
+def upto(version: int) -> list[Migration]:
+    """The migrations that lead to a version."""
+    return [step for step in load_migrations() if step.version <= version]
+
+
+def integrity_check(db: Connection) -> list[str]:
+    """What SQLite finds wrong with the whole file, then with the contents of each index."""
+    if found := quick_check(db):
+        return found
+    rows = db.execute("SELECT integrity_check FROM pragma_integrity_check")
+    return [str(found) for (found,) in rows if found != "ok"]
+
+
 def quick_check(db: Connection, table: str | None = None) -> list[str]:
     """What SQLite finds wrong with a table, or with the whole file; nothing, if all is well."""
     rows = (

@@ -1,0 +1,96 @@
+"""The schema that a database of ours has, and what is different about one.
+
+A view in the place of a table shows what its maker likes, a trigger can keep what was erased or
+never end, an index can hide rows. So every object is compared, SQLite's own among them, with what
+the migrations make. Nothing else of a database is read before that.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+import apsw
+
+from colibri.core.errors import ResourceError
+from colibri.store.connection import Connection
+from colibri.store.sqlite.connection import version
+from colibri.store.sqlite.schema import Migration, upto
+
+# Of all objects that the migrations up to VERSION make, which takes 5 ms; a test holds both.
+VERSION = 3
+DIGEST = "b0e4f55d9eaf7a239df696ce4bb3649b6e14070084f2ddb9fadd5562d1a942f9"
+MAX_NAME = 100
+
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+
+Objects = dict[tuple[str, str], tuple[str, str | None]]
+
+
+class ForeignSchema(ResourceError):
+    """The schema is not the one that this Colibri made."""
+
+
+def differences(db: Connection, migrations: Sequence[Migration]) -> list[str]:
+    """What was added to a schema, changed in it or taken out; nothing if the migrations made it."""
+    rows = db.execute(_OBJECTS).fetchall()
+    if migrations and migrations[-1].version == VERSION and digest(rows) == DIGEST:
+        return []
+    return [*_doubled(rows), *_compare(_by_name(rows), _made_by(migrations))]
+
+
+def foreign(db: Connection) -> list[str]:
+    """The same for a database of any version that we know."""
+    return differences(db, upto(version(db)))
+
+
+def digest(rows: list[tuple[str, ...]]) -> str:
+    """Of all objects, in whatever order they were made."""
+    return sha256(repr(sorted(map(repr, rows))).encode()).hexdigest()
+
+
+def require(db: Connection, path: str, migrations: Sequence[Migration]) -> None:
+    """ForeignSchema if the database has other tables, indexes, triggers or views than ours."""
+    if foreign := differences(db, migrations):
+        more = f", and {len(foreign) - 1} more" if foreign[1:] else ""
+        raise ForeignSchema(
+            f"{path} does not have the schema that Colibri made: {foreign[0]}{more}",
+            "colibri verify lists the differences; restore a backup, or undo them in a copy",
+        )
+
+
+def _by_name(rows: list[tuple[str, ...]]) -> Objects:
+    return {(type, name): (table, sql) for type, name, table, sql in rows}
+
+
+def _doubled(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    for (type, name), number in Counter((type, name) for type, name, _, _ in rows).items():
+        if number > 1:
+            yield f"the {_shown(type)} {_shown(name)} is there {number} times"
+
+
+def _shown(name: object) -> str:
+    """A name that somebody else chose."""
+    return repr(str(name))[1:-1][:MAX_NAME]
+
+
+def _made_by(migrations: Sequence[Migration]) -> Objects:
+    db = apsw.Connection(":memory:")
+    try:
+        for step in migrations:
+            db.execute(step.sql)
+        rows: list[tuple[Any, ...]] = db.execute(_OBJECTS).fetchall()
+        return _by_name(rows)
+    finally:
+        db.close()
+
+
+def _compare(found: Objects, wanted: Objects) -> Iterator[str]:
+    for key in sorted(found.keys() | wanted.keys(), key=repr):
+        type, name = map(_shown, key)
+        if key not in wanted:
+            yield f"the {type} {name} was added"
+        elif key not in found:
+            yield f"the {type} {name} is missing"
+        elif found[key] != wanted[key]:
+            yield f"the {type} {name} is defined differently"
