@@ -47,7 +47,12 @@ def test_each_command_explains_itself_with_examples_that_are_right(name: str) ->
     found = EXAMPLE.findall(module.EPILOG.partition("examples:\n")[2].partition("\n\n")[0])
     assert [command for command, _ in found if command == name]
     for command, rest in found:
-        given = rest.partition("|")[0].partition(">")[0].replace("HEX", "0" * 64)
+        given = (
+            rest.partition("|")[0]
+            .partition(">")[0]
+            .replace("SIZE:HEX", "5:HEX")
+            .replace("HEX", "0" * 64)
+        )
         cli.parser_of(command).parse_args(shlex.split(given))
 
 
