@@ -140,7 +140,7 @@ class Builder:
         self._named: dict[str, str | None] = {}
 
     def call(self, tool: str, act: Callable[[], object] | None = None, **named: str | None) -> None:
-        self._call = f"{os.urandom(4).hex()}-0000-4000-8000-000000000000"
+        self._call = f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"
         self._named = {"session": None, "task": None, "agent": "agent-7", **named}
         arguments: dict[str, object] = {f"{name}_id": id for name, id in named.items()}
         if tool == "thought_record":
