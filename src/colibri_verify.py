@@ -1509,11 +1509,19 @@ def note_what_is_open(case: Case) -> None:
             case.note(code, fact)
 
 
+# What a display may ignore and Python calls printable: joiners of letters, fillers, variations.
+IGNORABLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
 def show(text: object) -> str:
     """A text of the bundle, short, and harmless to a terminal."""
     text = str(text)
     cut = text if len(text) <= MAX_LISTED else text[:MAX_LISTED] + "…"
-    return "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in cut)
+    return "".join(
+        c if c.isprintable() and not IGNORABLE.match(c) else f"\\u{{{ord(c):x}}}" for c in cut
+    )
 
 
 def as_text(verdict: Verdict) -> str:

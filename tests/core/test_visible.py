@@ -2,11 +2,11 @@
 
 import sys
 import unicodedata
-from collections.abc import Iterator
 
 import pytest
 
 from colibri.core.visible import ascii_only, visible
+from tests.support.ignorable import ignorable
 
 
 @pytest.mark.parametrize(
@@ -30,37 +30,24 @@ def test_what_cannot_be_seen_is_spelt_out(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-# Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt, written out.
-IGNORABLE = (
-    "00AD 034F 061C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-206F 3164 FE00-FE0F"
-    " FEFF FFA0 FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF"
-)
-
-
-def _ignorable() -> Iterator[str]:
-    for part in IGNORABLE.split():
-        first, _, last = part.partition("-")
-        yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
-
-
 def test_all_that_may_be_ignored_is_spelt_out_after_a_letter() -> None:
     """Variation selectors, fillers, tags, joiners: a model reads them, people do not."""
-    for character in _ignorable():
+    for character in ignorable():
         for text in (character, f"a{character}", f"a{character}b", f"👍{character * 2}"):
             shown = visible(text)
             assert character not in shown.replace(f"👍{character}", "", 1), hex(ord(character))
-    assert visible("a" + "".join(_ignorable())).isprintable()
+    assert visible("a" + "".join(ignorable())).isprintable()
 
 
 def test_of_every_character_only_what_can_be_seen_is_shown_as_it_is() -> None:
     """Held against the categories of Python's own tables."""
     shown = {chr(code) for code in range(sys.maxunicode + 1) if visible(chr(code)) == chr(code)}
     assert {unicodedata.category(one)[0] for one in shown} == set("LMNPSZ")
-    assert shown.isdisjoint(_ignorable())
+    assert shown.isdisjoint(ignorable())
     spaces = {one for one in shown if unicodedata.category(one)[0] == "Z"}
     assert {unicodedata.category(one) for one in spaces} == {"Zs"}
     spelt = {chr(code) for code in range(sys.maxunicode + 1)} - shown
-    seen = {one for one in spelt - set(_ignorable()) if unicodedata.category(one)[0] in "LMNPSZ"}
+    seen = {one for one in spelt - set(ignorable()) if unicodedata.category(one)[0] in "LMNPSZ"}
     assert seen == set("\u2028\u2029\u2800\U0001d159")
 
 

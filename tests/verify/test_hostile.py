@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.ignorable import ignorable
 from tests.vectors.builder import (
     Log,
     Object,
@@ -29,7 +30,7 @@ from tests.vectors.builder import (
     uuid,
 )
 from tests.vectors.honest import S, finished, small
-from tests.verify.conftest import VECTORS, Node, load_verifier
+from tests.verify.conftest import MODULE, VECTORS, Node, load_verifier
 
 verifier = load_verifier()
 quick = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -413,6 +414,25 @@ def test_control_and_bidi_characters_never_reach_the_terminal(
 def test_both_verifiers_show_such_a_text_alike(node: Node) -> None:
     texts = [EVIL, "é ü", "x" * 500, "🐦" * 101, ""]
     assert node("show", texts) == [verifier.show(text) for text in texts]
+
+
+def test_what_a_display_may_ignore_is_spelt_out_by_all_who_show_a_text(node: Node) -> None:
+    """Variation selectors, fillers, tags: both verifiers, and the report."""
+    texts = [f"a{character}b" for character in ignorable()]
+    spelt = [f"a\\u{{{ord(character):x}}}b" for character in ignorable()]
+    assert node("show", texts) == [verifier.show(text) for text in texts] == spelt
+    program = "import {plain} from 'DOM'; import {readFileSync} from 'fs';" + (
+        "console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((text) => plain(text))))"
+    )
+    dom = (MODULE.parent / "report" / "dom.mjs").as_uri()
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", program.replace("DOM", dom)],
+        input=json.dumps(texts),
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
+    )
+    assert json.loads(done.stdout) == [f"aU+{ord(c):04X}b" for c in ignorable()]
 
 
 def test_a_path_or_address_in_a_bundle_is_only_text(node: Node) -> None:

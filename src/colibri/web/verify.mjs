@@ -1701,6 +1701,6 @@ function noteWhatIsOpen(case_, erased) {
 export function show(text) {
   const characters = [...String(text)];
   const cut = characters.length > MAX_LISTED ? [...characters.slice(0, MAX_LISTED), "…"] : characters;
-  const isPlain = (c) => c === " " || !/[\p{C}\p{Z}]/u.test(c);
+  const isPlain = (c) => c === " " || !/[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(c);
   return cut.map((c) => (isPlain(c) ? c : `\\u{${c.codePointAt(0).toString(16)}}`)).join("");
 }

@@ -51,7 +51,7 @@ async function copy(text, node) {
 
 // What moves the cursor, turns the direction of reading or is not seen at all; line breaks and tabs stay.
 // No pattern repeats without bound: long texts exhaust its stack.
-const HIDDEN = /([^\P{C}\n\t]{1,32}|[\u2028\u2029])/u;
+const HIDDEN = /((?:(?![\n\t])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]){1,32})/u;
 const codePoints = (text) => [...text].map((character) => {
   const digits = character.codePointAt(0).toString(16).toUpperCase();
   return `U+${digits.padStart(4, "0")}`;
@@ -69,7 +69,7 @@ export function stored(text, tag = "span") {
 
 /** Its beginning, on one line; never half a character. */
 export function cut(text, most) {
-  const line = text.slice(0, most + 1).replace(/\s/g, " ");
+  const line = text.slice(0, most + 1).replace(/[^\S\ufeff]/g, " "); // which JavaScript calls a blank
   return line.length > most ? `${line.slice(0, most).replace(/[\ud800-\udbff]$/, "")}…` : line;
 }
 
