@@ -3,14 +3,12 @@
 The texts are made from each pattern's own grammar, see tests/support/patterns.py.
 """
 
-import argparse
 import json
 import re
 import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -18,18 +16,11 @@ from typing import Any
 
 import pytest
 
-import colibri_verify
-from colibri.cli.settings.jsonc import Broken, Json
-from colibri.cli.settings.toml import Toml
-from colibri.cli.show import times
-from colibri.core import frontmatter, redaction, skills
-from colibri.core.errors import Malformed
+from colibri.core import redaction
 from colibri.core.redaction import scrub
 from colibri.core.secret_tokens import REACH
-from colibri.core.visible import ascii_only, visible
-from colibri.server import lines
-from colibri.tools import text as rules
 from tests.support.patterns import Pattern, attacks, collected, slow, web_patterns
+from tests.support.text_readers import READERS
 
 PATTERNS = {f"{p.where} {p.method} {n}": p for n, p in enumerate(collected())}
 WEB = Path(__file__).with_name("support") / "time_patterns.mjs"
@@ -51,6 +42,7 @@ def test_a_pattern_takes_linear_time(pattern: Pattern) -> None:
 QUADRATIC = {
     "a tail that is sought from every start": Pattern("", r"eyJ[\w-]{8,}\."),
     "words of a skill as they were": Pattern("", r"[^\s,(]+(?:\([^)]*\))?", method="findall"),
+    "texts that are begun at each quote": Pattern("", r'"(?:[^"\\]++|\\.)*+"'),
     "nested repeats": Pattern("", r"(?:a+)+b", method="match"),
     "the lines of a private key as they were": Pattern(
         "",
@@ -74,51 +66,7 @@ def test_no_pattern_for_secrets_reaches_far() -> None:
     assert REACH <= redaction.PIECE
 
 
-def _quietly(work: Callable[[str], object], *expected: type[Exception]) -> Callable[[str], object]:
-    def run(text: str) -> None:
-        with suppress(*expected):
-            work(text)
-
-    return run
-
-
-def _skill(text: str) -> object:
-    head = f"name: x\ndescription: y\nallowed-tools: {json.dumps(text)}\n"
-    return skills.parse(head.encode("utf-8", "replace")[: skills.MAX_HEAD], "x")
-
-
-FUNCTIONS: dict[str, Callable[[str], object]] = {
-    "redaction": scrub,
-    "redaction of keys": lambda text: redaction.redact({text: [text]}),
-    "visible text": lambda text: visible(text, lines=True),
-    "visible keys": ascii_only,
-    "what the verifier shows": colibri_verify.show,
-    "a verifier's JSON": lambda text: colibri_verify.parse_canonical(
-        json.dumps(text).encode(), "head"
-    ),
-    "what the verifier refuses": lambda text: colibri_verify.verify(
-        text.encode("utf-8", "replace")
-    ),
-    "words of a skill": _quietly(_skill, Malformed),
-    "frontmatter": _quietly(
-        lambda text: frontmatter.parse(text.encode("utf-8", "replace")), Malformed
-    ),
-    "fences": _quietly(
-        lambda text: skills.between_fences(b"---\n" + text.encode("utf-8", "replace")), Malformed
-    ),
-    "a line": _quietly(lambda text: lines.parse(json.dumps([text]).encode()), lines.Malformed),
-    "no JSON": _quietly(lambda text: lines.parse(text.encode("utf-8", "replace")), lines.Malformed),
-    "settings in JSON": _quietly(Json(comments=True, commas=True).load, Broken),
-    "a setting in JSON": lambda text: Json().put(json.dumps({"a": {"b": text}}), ("a", "b"), 1),
-    "settings in TOML": _quietly(Toml().load, Broken),
-    "a setting in TOML": lambda text: Toml().put(f"[a]\nb = {text}\n", ("a", "b"), "c"),
-    "a time": _quietly(times.since, argparse.ArgumentTypeError),
-    "one line of text": rules.LINE.breach,
-    "prose": rules.PROSE.breach,
-}
-
-
-@pytest.mark.parametrize("work", FUNCTIONS.values(), ids=FUNCTIONS)
+@pytest.mark.parametrize("work", READERS.values(), ids=READERS)
 def test_a_function_takes_linear_time_for_what_hurts_any_pattern(
     work: Callable[[str], object],
 ) -> None:
@@ -130,7 +78,7 @@ def test_a_function_takes_linear_time_for_what_hurts_any_pattern(
 def test_what_froze_the_server_takes_no_time() -> None:
     """427 bytes took 31 s; 16 skills of this kind a minute."""
     for text in ("-----BEGIN " + "PRIVATE KEY-----" + "aa:        " * 36, "a(" * 30_000):
-        for work in (scrub, FUNCTIONS["words of a skill"]):
+        for work in (scrub, READERS["words of a skill"]):
             assert slow(work, "", text) is None
 
 

@@ -19,6 +19,7 @@ NAMES = (
     "locks",
     "identity",
     "input",
+    "text",
     "stdout",
     "clock",
     "ending",

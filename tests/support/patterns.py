@@ -175,25 +175,33 @@ _TRIED = "aA0 -_./:=@%\\\n\t\"'`<>{}()[]+~#;,!&$?*^|rn\x00é"
 def attacks(pattern: str | bytes, flags: int = 0) -> list[tuple[str, str]]:
     """What to write once, and what to repeat after it."""
     tree = _parser.parse(pattern, flags)
-    whole = _sample(tree)
-    found = {("", whole), ("", whole[:-1]), (whole[:-1], whole[-1:]), ("", whole[:1])}
-    for before, body in _repeats(tree, ""):
-        found |= {(before, body), ("", before + body), (before, body[:1]), ("", before)}
-        found |= {("", before + body + mark) for mark in " -\n"}
-        found |= {(before, body + mark) for mark in " -\n("}
+    starts = "".join(text[:1] for text in _samples(tree, _TRIED))
+    found: set[tuple[str, str]] = set()
+    for tried in dict.fromkeys((_TRIED, starts + _TRIED)):  # the second begins it within itself
+        found |= _hurting(tree, tried)
     return sorted((before, body) for before, body in found if body)
 
 
-def _repeats(tree: Any, before: str) -> Iterator[tuple[str, str]]:
+def _hurting(tree: Any, tried: str) -> set[tuple[str, str]]:
+    whole = _sample(tree, tried)
+    found = {("", whole), ("", whole[:-1]), (whole[:-1], whole[-1:]), ("", whole[:1])}
+    for before, body in _repeats(tree, "", tried):
+        found |= {(before, body), ("", before + body), (before, body[:1]), ("", before)}
+        found |= {("", before + body + mark) for mark in " -\n"}
+        found |= {(before, body + mark) for mark in " -\n("}
+    return found
+
+
+def _repeats(tree: Any, before: str, tried: str) -> Iterator[tuple[str, str]]:
     """For every repeat: a text that leads to it, and what it repeats."""
     for code, value in tree:
         if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
-            for body in _samples(value[2]):
+            for body in _samples(value[2], tried):
                 yield before, body
-            yield from _repeats(value[2], before)
+            yield from _repeats(value[2], before, tried)
         for inner in _inside(code, value):
-            yield from _repeats(inner, before)
-        before += _sample([(code, value)])
+            yield from _repeats(inner, before, tried)
+        before += _sample([(code, value)], tried)
 
 
 def _inside(code: Any, value: Any) -> list[Any]:
@@ -206,31 +214,31 @@ def _inside(code: Any, value: Any) -> list[Any]:
     return [value[1]] if code in (op.ASSERT, op.ASSERT_NOT) and value[0] > 0 else []
 
 
-def _samples(tree: Any) -> list[str]:
+def _samples(tree: Any, tried: str) -> list[str]:
     """Some texts that a pattern matches: one for each branch at its top."""
     if len(tree) == 1 and tree[0][0] is op.SUBPATTERN:
-        return _samples(tree[0][1][3])
+        return _samples(tree[0][1][3], tried)
     if len(tree) == 1 and tree[0][0] is op.BRANCH:
-        return [_sample(branch) for branch in tree[0][1][1]]
-    return [_sample(tree)]
+        return [_sample(branch, tried) for branch in tree[0][1][1]]
+    return [_sample(tree, tried)]
 
 
-def _sample(tree: Any) -> str:
+def _sample(tree: Any, tried: str) -> str:
     """A text that a pattern matches, or nearly so."""
-    return "".join(_one(code, value) for code, value in tree)
+    return "".join(_one(code, value, tried) for code, value in tree)
 
 
-def _one(code: Any, value: Any) -> str:
+def _one(code: Any, value: Any, tried: str) -> str:
     if code is op.LITERAL:
         return chr(value)
     if code in (op.NOT_LITERAL, op.ANY, op.IN):
-        return next((c for c in _TRIED if _fits(c, code, value)), "")
+        return next((c for c in tried if _fits(c, code, value)), "")
     if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
-        return _sample(value[2]) * int(value[0] or min(value[1], 1))
+        return _sample(value[2], tried) * int(value[0] or min(value[1], 1))
     if code is op.BRANCH:
-        return _sample(value[1][0])
+        return _sample(value[1][0], tried)
     if code in (op.SUBPATTERN, op.ATOMIC_GROUP):
-        return _sample(_inside(code, value)[0])
+        return _sample(_inside(code, value)[0], tried)
     return ""  # places, and what is only looked at
 
 
@@ -305,9 +313,11 @@ _LITERAL = re.compile(
     r"(?:[=(,!:?>]|return|\|\|)\s*/(?![/*])((?:\\.|\[(?:\\.|[^\]\\])*+\]|[^/\\\n\[])++)/([dgimsuvy]*+)"
 )
 _PROPERTIES = (  # what Python's grammar has for what only JavaScript knows
-    (r"[^\P{C}\n\t]", r"[\x01-\x08]"),
     (r"\p{Surrogate}", "a"),
-    (r"[\p{C}\p{Z}]", r"[\x01-\x20]"),
+    (r"\p{C}", r"\x01-\x08"),
+    (r"\u{1d159}", r"\U0001d159"),
+    (r"\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}", r"\u115f"),
+    (r"\p{Z}\p{Default_Ignorable_Code_Point}", r"\u115f"),
 )
 MADE_IN_THE_WEB = 2  # in verify.mjs from a table that the other verifier has too; in dom.mjs
 

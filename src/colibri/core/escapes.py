@@ -17,7 +17,7 @@ _LONGEST = 32  # no escape is longer
 _SIGN = rb"[%\\&\x1b]"
 _ESCAPE = (
     rb"(%[2-7][0-9A-Fa-f]|%0[9AaDd]|\x1b\[[0-9;]{0,12}m"
-    rb"|\\\\{0,7}(?:[nrt\"'`/]|(?:x1[bB]|u001[bB]|033|e)\[[0-9;]{0,12}m|(?:u00|x)[0-7][0-9A-Fa-f])"
+    rb"|\\\\{0,7}+(?:[nrt\"'`/]|(?:x1[bB]|u001[bB]|033|e)\[[0-9;]{0,12}m|(?:u00|x)[0-7][0-9A-Fa-f])"
     rb"|&(?:quot|apos|lt|gt|amp|#[0-9]{1,3}|#x[0-9A-Fa-f]{1,2});)"
 )
 _LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}

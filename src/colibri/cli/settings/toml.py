@@ -13,11 +13,13 @@ from typing import Any
 from colibri.cli.settings.jsonc import BOM, Broken, line_end
 
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_PARTS = re.compile(  # of a value: texts, comments, line ends, brackets, and the rest
-    r'"""(?:[^"\\]++|\\.|""?(?!"))*+"{3,5}'
-    r"|'''(?:[^']++|''?(?!'))*+'{3,5}"
-    r'|"(?:[^"\\\n]++|\\.)*+"'
-    r"|'[^'\n]*+'"
+# The parts of a value: texts, comments, line ends, brackets, the rest. A text without an end goes
+# on to the end of the line or file, so that it is not begun again at each of its quotes.
+_PARTS = re.compile(
+    r'"""(?:[^"\\]++|\\.|""?(?!"))*+"{0,5}'
+    r"|'''(?:[^']++|''?(?!'))*+'{0,5}"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
     r"|#[^\n]*+|\r?\n|[^\"'#\r\n\[\]{}]++|.",
     re.DOTALL,
 )
