@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -26,17 +26,17 @@ PATTERNS = {f"{p.where} {p.method} {n}": p for n, p in enumerate(collected())}
 WEB = Path(__file__).with_name("support") / "time_patterns.mjs"
 
 
-def _complaints(pattern: Pattern) -> list[str]:
+def _complaints(pattern: Pattern) -> Iterator[str]:
     work = pattern.work()
     texts = attacks(pattern.pattern, pattern.flags)
     found = ((before, body, slow(work, before, body)) for before, body in texts)
-    return [f"{before[:40]!r}, then {body[:40]!r}: {why}" for before, body, why in found if why]
+    return (f"{before[:40]!r}, then {body[:40]!r}: {why}" for before, body, why in found if why)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_a_pattern_takes_linear_time(pattern: Pattern) -> None:
     """Also: none is made in a way that `collected` does not know."""
-    assert _complaints(pattern) == []
+    assert next(_complaints(pattern), None) is None
 
 
 QUADRATIC = {
@@ -55,7 +55,7 @@ QUADRATIC = {
 @pytest.mark.parametrize("pattern", QUADRATIC.values(), ids=QUADRATIC)
 def test_a_pattern_that_does_not_is_noticed(pattern: Pattern) -> None:
     """Negative control."""
-    assert _complaints(pattern) != []
+    assert next(_complaints(pattern), None) is not None
 
 
 def test_no_pattern_for_secrets_reaches_far() -> None:
