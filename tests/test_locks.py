@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "colibri"
 OPENERS = {"open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text"}
 # Modules that open, copy or map files by themselves; and what may be used of them.
 MODULES = {"shutil", "zipfile", "tarfile", "mmap", "sqlite3", "fileinput", "linecache"}
-HARMLESS = {"shutil.get_terminal_size", "shutil.rmtree", "shutil.which"}
+HARMLESS = {"shutil.copyfileobj", "shutil.get_terminal_size", "shutil.rmtree", "shutil.which"}
 
 # module and function -> what it opens
 LISTED = {
@@ -30,6 +30,7 @@ LISTED = {
     "cli.commands.verify._opened": "what is no database, in a process that has none open",
     "cli.git._lay_out": "a git directory of its own, made a moment before",
     "cli.git._line": "a line of the project's .git",
+    "core.check.rules._open": "no file: a session, among those that it knows",
     "server.boot.register": "catalogue.json",
     "server.checks.rss_mb": "/proc/self/statm",
     "server.transport.claim_stdout": "/dev/null",
@@ -42,7 +43,7 @@ LISTED = {
     "store.sqlite.locks.use": "the lock file",
     "store.skills._data": "a skill; not if it is the database under another name",
     "store.skills._opened": "a folder of skills",
-    "store.sqlite.place.file_system": "the list of mounts",
+    "store.sqlite.place._mounts": "the list of mounts",
     "tools.catalogue.main": "catalogue.json",
 }
 

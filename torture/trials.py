@@ -18,6 +18,8 @@ NAMES = (
     "canary",
     "locks",
     "identity",
+    "schema",
+    "checkpoint",
     "input",
     "text",
     "stdout",

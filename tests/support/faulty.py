@@ -94,6 +94,20 @@ def _believe_the_files() -> None:
     opening._Opening._is_what_others_opened = lambda self: True  # type: ignore[method-assign]
 
 
+@fault("believes-the-schema", "nobody compares the schema with the one that Colibri made")
+def _believe_the_schema() -> None:
+    from colibri.store.sqlite import expected, watch
+
+    expected.differences = watch.differences = lambda *_: []  # type: ignore[attr-defined]
+
+
+@fault("hides-checkpoints", "a log that cannot be copied back is kept secret")
+def _hide_checkpoints() -> None:
+    from colibri.server.recorder import Recorder
+
+    Recorder._checkpoint_failed = lambda self, problem: None  # type: ignore[method-assign]
+
+
 @fault("does-not-wait", "another process that holds the database is not waited for")
 def _do_not_wait() -> None:
     from colibri.server.recorder import Patience
