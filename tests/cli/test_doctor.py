@@ -309,8 +309,8 @@ def test_a_server_that_migrates_is_a_warning(home: Home) -> None:
 
 FILE_SYSTEMS = {
     "ext4": "ok",
-    "virtiofs": "warning",  # a server works there, but other hosts may, too
-    "nfs4": "problem",  # where a server refuses to start
+    "virtiofs": "problem",  # where a server refuses to start
+    "nfs4": "problem",
     "fuse.sshfs": "problem",
 }
 
