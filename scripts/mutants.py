@@ -5,8 +5,8 @@
     scripts/mutants WORD…      only those whose name has one of these words
 
 Each mutant lives in a copy of the tree, where a test must fail: first those that own the file, most
-of them by its name, then those of its layer. That test must pass without the mutant. The choice
-depends on the seed and on the changed text alone: a change elsewhere leaves it as it is.
+of them by its name, then those of its layer. That test must pass without the mutant and fail again
+with it. The choice depends on the seed and on the changed text alone: a change elsewhere leaves it.
 """
 
 import argparse
@@ -232,10 +232,15 @@ class Trees:
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+(?:\[.*\])?)", output, re.MULTILINE)
         test: str
         for test in failed:
-            again, _ = pytest(self.whole, [test.partition("[")[0]])
-            if not re.search(r"^(FAILED|ERROR)", again, re.MULTILINE):
+            alone = [test.partition("[")[0]]
+            if not _fails(self.whole, alone) and _fails(tree, alone):  # it, and not the machine
                 return test
         return ""
+
+
+def _fails(tree: Path, tests: list[str]) -> bool:
+    output, timed_out = pytest(tree, tests)
+    return timed_out or bool(re.search(r"^(FAILED|ERROR)", output, re.MULTILINE))
 
 
 def owners(file: str) -> Iterator[list[str]]:
