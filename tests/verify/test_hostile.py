@@ -226,9 +226,9 @@ LINE = b'{"header":"QUFB"}\n'
     ids=range(19),
 )
 def test_deep_long_and_odd_texts_are_refused_alike_in_both(data: bytes, node: Node) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     mine = verifier.verify(data).as_json()
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert mine["verdict"] == "cannot tell"
     (answer,) = node("verify", [{"base64": b64(data)}])
     assert codes(answer) == codes(mine)
@@ -342,9 +342,9 @@ def test_dependencies_take_no_quadratic_time(node: Node) -> None:
     for place, name in enumerate(names[1:], 1):
         log.update(name, depends_on=names[max(0, place - 100) : place])
     data = text_of(log_bundle(log))
-    started = time.monotonic()
+    started = time.process_time()
     assert exit_code(data) == 0
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     (answer,) = node("verify", [{"base64": b64(data)}])
     assert answer["verdict"] == "good"
 
@@ -382,9 +382,9 @@ def test_many_gaps_and_many_moves_take_no_quadratic_time() -> None:
         log.think(S, "plan", f"T-{number:04}")
     tasks = [f"T-{number:04}" for number in range(400)]
     data = text_of(session_bundle(log, S, tasks))
-    started = time.monotonic()
+    started = time.process_time()
     assert exit_code(data) == 0
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 # Texts that are shown
