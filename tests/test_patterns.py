@@ -144,5 +144,5 @@ def test_the_patterns_of_the_web_take_linear_time(node: str) -> None:
 
 def test_a_pattern_of_the_web_that_does_not_is_noticed(node: str) -> None:
     """Negative control."""
-    items = [("x[a-z]*y", "", before, body) for before, body in attacks("x[a-z]*y")]
-    assert any(_judged(node, items))
+    assert ("", "x") in attacks("x[a-z]*y")
+    assert _judged(node, [("x[a-z]*y", "", "", "x")]) != [None]

@@ -287,10 +287,10 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00") -> str | None:
     """What is too slow about a use of such texts, or None if its time grows as they do."""
 
-    def takes(size: int, enough: float) -> float:
+    def takes(size: int, enough: float, turns: int = 3) -> float:
         text = before + (body * (size // len(body) + 1))[:size] + end
         best = 99.0
-        for _ in range(3):  # what is too slow by chance is not too slow three times
+        for _ in range(turns):  # what is too slow by chance is not so every time
             best = min(best, seconds(work, text))
             if best < enough:
                 break
@@ -301,7 +301,7 @@ def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00
             return f"{size} characters took {took:.3f} s"
     if (short := takes(SIZE, _SURE)) < _SURE:
         return None
-    long = takes(LARGE, _GROWTH * short)
+    long = takes(LARGE, _GROWTH * short, turns=2)
     if long < _GROWTH * short:
         return None
     return f"{SIZE} characters took {short:.3f} s, {LARGE} took {long:.3f} s"
