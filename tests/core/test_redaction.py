@@ -172,6 +172,11 @@ def test_half_a_surrogate_pair_stops_nothing() -> None:
 def test_a_private_key_that_is_cut_off_is_as_secret() -> None:
     half = pem("PRIVATE KEY")[:200]
     assert scrub(f"{half}\n\nThen I stopped.") == "[redacted:private-key]\n\nThen I stopped."
+    begin, _, body = half.partition("\n")
+    headed = f"{begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123\n\n{body}"
+    assert scrub(f"{headed}\nThen I stopped.") == "[redacted:private-key]\nThen I stopped."
+    text = f"{begin}\nNote: one\nNote: two\nNote: it is not here"
+    assert scrub(text) == text
 
 
 def test_an_ordinary_text_costs_next_to_nothing() -> None:

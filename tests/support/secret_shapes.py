@@ -300,6 +300,8 @@ def _keys(random: Random) -> dict[str, tuple[str, str, str]]:
                 made[f"{kind} of {lines} lines{name}, {width}"] = (key, key, "private-key")
     rsa = pem("RSA PRIVATE KEY", random, 26, 64)
     made["cut off"] = (rsa[:600], rsa[:600], "private-key")
+    headed = pem("RSA PRIVATE KEY", random, 26, 64, heads[" with headers"])
+    made["cut off, with headers"] = (headed[:600], headed[:600], "private-key")
     made["in base64"] = _in_base64(rsa)
     made["in base64, EC"] = _in_base64(pem("EC PRIVATE KEY", random, 3, 64))
     putty = "\n".join(_noise(random, _LETTERS["b"], 64) for _ in range(14))

@@ -121,8 +121,12 @@ def _named(found: Found) -> int:
 
 _RUN = rb"[A-Za-z0-9+/]{16,1024}+={0,2}"
 _LINE = rb"""(?:[\s>|#*"'`,;+-]|<br>){0,200}+(?P<run>%b)""" % _RUN
-_LOGGED_LINE = rb"[^\n]{0,4}\n[^\n]{0,80}?(?P<run>[A-Za-z0-9+/]{40,1024}+={0,2})"
-_HEADER_LINE = rb"[^\n]{0,80}\n[^\n]{0,80}?[A-Za-z-]{2,20}: [^\n]{0,200}(?P<run>)"
+_LOGGED_LINE = (
+    rb"[^\n]{0,4}\n(?:[^\n]{0,80}\n){0,4}[^\n]{0,80}?(?P<run>[A-Za-z0-9+/]{40,1024}+={0,2})"
+)
+_HEADER_LINE = (
+    rb"[^\n]{0,80}\n(?:[^\n]{0,8}\n){0,3}[^\n]{0,80}?[A-Za-z-]{2,20}: [^\n]{0,200}(?P<run>)"
+)
 _BLANKS = b" \t\r\n"
 _IN_RUNS = 8  # at least one character of so many; the rest may be the dates of a log
 
@@ -146,7 +150,7 @@ def _cut_off(data: bytes, at: int) -> int:
         lines = (_LINE, _LOGGED_LINE, _HEADER_LINE)[: 2 if end or not headers else 3]
         tried = (compiled(line).match(data, at, at + _STEP) for line in lines)
         line = next(filter(None, tried), None)
-        if line is None or compiled(_WORDY).match(line["run"] or b"-----"):
+        if line is None or (line["run"] and compiled(_WORDY).match(line["run"])):
             return end
         at = line.end()
         if line["run"]:
