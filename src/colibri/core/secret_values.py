@@ -140,15 +140,15 @@ def _private_key(found: Found, stop: bytes) -> int:
         runs = (run for run in compiled(_RUN).findall(body) if not compiled(_WORDY).match(run))
         is_key = _IN_RUNS * sum(map(len, runs)) >= len(body.translate(None, _BLANKS)) > 0
         return last.end() if is_key else found.start
-    return _cut_off(data, at) or found.start
+    return _cut_off(data, at, last.start() if last else len(data)) or found.start
 
 
-def _cut_off(data: bytes, at: int) -> int:
-    """The end of the last line of a key that goes no further; 0 if it has none."""
+def _cut_off(data: bytes, at: int, limit: int) -> int:
+    """The end of the last line of a key that has no end before the limit; 0 if it has no line."""
     end, headers = 0, 4
     while True:
         lines = (_LINE, _LOGGED_LINE, _HEADER_LINE)[: 2 if end or not headers else 3]
-        tried = (compiled(line).match(data, at, at + _STEP) for line in lines)
+        tried = (compiled(line).match(data, at, min(at + _STEP, limit)) for line in lines)
         line = next(filter(None, tried), None)
         if line is None or (line["run"] and compiled(_WORDY).match(line["run"])):
             return end
