@@ -41,7 +41,7 @@ def _refuse_older(project: Path, copy: Path, records: int) -> None:
     """Not without force, and what would be lost is said."""
     before = verified(database_of(project)).record_count
     code, _, err = colibri(project, "restore", copy.name)
-    said = f"the copy is older: it ends at record {records:,}, {before - records:,} records ago"
+    said = f"the copy is older: it ends at record {records:,}, {before - records:,} records before"
     if code != 1 or said not in err:
         raise Violation(f"restoring an older copy ended with {code}: {err}")
     if verified(database_of(project)).record_count != before:

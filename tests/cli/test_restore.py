@@ -423,7 +423,7 @@ def lose_its_ledger(path: Path) -> None:
 UNSOUND: dict[str, tuple[Callable[[Path], object], int, str]] = {
     "a damaged page": (damage_page, 1, "copy.db is not sound: "),
     "cut short": (cut_short, 75, "it is not a database, or a damaged one"),
-    "an altered thought": (alter, 1, "record 27: altered payload"),
+    "an altered thought": (alter, 1, "record 27: altered-payload"),
     "without its ledger": (lose_its_ledger, 1, "copy.db is not sound: foreign-schema: "),
     "overwritten": (overwrite, 75, "it is not a database, or a damaged one"),
     "newer than this Colibri": (make_newer, 75, "has schema version 99"),

@@ -258,20 +258,9 @@ def test_another_project_can_be_named(
     assert (code, files(elsewhere)) == (0, ["out"])
 
 
-def test_a_record_that_is_no_text_is_exported_for_the_verifier_to_judge(project: Path) -> None:
-    """A5: what is damaged is evidence too."""
-    db = connect(str(project / "data" / "colibri.db"), "write")
-    disable_triggers(db)
-    db.execute("PRAGMA ignore_check_constraints = ON")
-    db.execute("UPDATE ledger SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3")
-    db.close()
-    assert export(project, "--all", "-o", "out")[0] == 0
-    code, out, _ = colibri(project, "verify", "out")
-    assert (code, "bad-header at record 3" in out) == (1, True)
-
-
 UNFIT = {
     "a column that is none": "UPDATE ledger SET at = NULL WHERE seq = 3",
+    "a column that is no text": "UPDATE ledger SET agent = CAST(x'ff' AS TEXT) WHERE seq = 3",
     "a payload beyond all bounds": "UPDATE ledger SET body = zeroblob(13000000) WHERE seq = 3",
 }
 

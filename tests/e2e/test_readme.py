@@ -64,7 +64,7 @@ def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
             re.sub("(src|scripts)/colibri", rf"{ROOT}/\1/colibri", line)
             .replace("S-0123456789ab", session)
             .replace("SEQ:HEX", f"{receipt['seq']}:{receipt['head']}")
-            .replace("HEX", root)
+            .replace("SIZE:HEX", root)
         )
         done = execute(["sh", "-c", command], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")

@@ -122,7 +122,11 @@ def test_what_is_admitted_still_works_and_is_audited_on_stderr(
         act(server.database, older)
         assert error(server.call("note", n=100))["code"] == "UNAVAILABLE"
 
-        assert server.data("verify")["valid"] is True
+        answer = server.call("verify")
+        if act is migrate_further:  # what a newer version wrote is not ours to judge
+            assert words in error(answer)["message"]
+            return
+        assert answer["structuredContent"]["data"]["valid"] is True
         assert server.data("server_ping")["mode"] == "FULL"
         for tool in ("verify", "server_ping"):
             eventually(has_audited(server, tool), "its audit lines")

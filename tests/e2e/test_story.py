@@ -94,12 +94,12 @@ async def can_be_verified(agent: Caller, session: str, task: str) -> None:
     assert whole["open_calls"] == []
     one = await agent.data("audit_verify_chain", session_id=session)
     assert one["valid"]
-    assert any(line.startswith("records before") for line in one["not_checked"])
+    assert any(note["detail"].startswith("records before") for note in one["not_checked"])
     about = await agent.data("audit_verify_chain", task_id=task)
     assert about["valid"]
     assert 0 < about["record_count"] < whole["record_count"]
     for verdict in (whole, one, about):
-        assert any("no head from outside" in line for line in verdict["not_checked"])
+        assert "outside-head" in [note["code"] for note in verdict["not_checked"]]
 
 
 def test_an_agent_records_why_and_seals_it_and_the_seal_holds(project: Path) -> None:

@@ -291,28 +291,34 @@ def test_after_a_checkpoint_other_writers_are_waited_for_again(path: str, writer
 
 
 class BadFile(apsw.VFSFile):
-    """A file that can be read but not written."""
+    """A file that can be read but not written while it is broken."""
+
+    broken = True
 
     def __init__(self, name: Any, flags: list[int]) -> None:
-        super().__init__("", name, flags)
+        super().__init__("unix", name, flags)
 
     def xWrite(self, data: Any, offset: int) -> None:
-        raise apsw.IOError("the disk is broken")
+        if self.broken:
+            raise apsw.IOError("the disk is broken")
+        super().xWrite(data, offset)
 
 
 class BadDisk(apsw.VFS):
     """Where databases cannot be written, but their logs can."""
 
     def __init__(self) -> None:
-        super().__init__("bad disk", "")
+        super().__init__("bad disk", "unix")
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return BadFile(name, flags)
-        return apsw.VFSFile("", name, flags)
+        return apsw.VFSFile("unix", name, flags)
 
 
-def test_a_log_that_cannot_be_copied_back_is_told(path: str, writer: Writer) -> None:
+def test_a_log_that_cannot_be_copied_back_is_told(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is committed is safe in it, but it would grow without end."""
     with writer():
         pass
@@ -326,6 +332,7 @@ def test_a_log_that_cannot_be_copied_back_is_told(path: str, writer: Writer) -> 
             assert told == []
             fill(opened.db, CHECKPOINT_PAGES)
             assert [fault(problem) for problem in told] == ["io"]
+            monkeypatch.setattr(BadFile, "broken", False)  # or closing it would raise as well
     finally:
         apsw.set_default_vfs(before)
         disk.unregister()

@@ -46,7 +46,7 @@ def test_a_sound_log_is_valid_in_every_scope_and_each_says_what_it_leaves_out(la
     assert noted(sealed) == noted(opened) == ["outside-head", "scope"]
     assert (opened.valid, opened.record_count) == (True, 10)
     assert (task.valid, task.record_count) == (True, 39)
-    assert noted(task) == ["scope"]
+    assert noted(task) == ["outside-head", "scope"]
     assert [report.head.seq for report in (whole, sealed, opened, task) if report.head] == [
         54, 43, 54, 40,
     ]  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_damaged_task_record_leaves_its_moves_unjudged_and_says_so(lab: Lab) -
     lab.db.execute("UPDATE ledger SET body = x'7b' WHERE seq = 2")
     report = lab.verify_task()
     assert found(report) == [(2, "altered-payload")]
-    assert noted(report) == ["scope", "skipped"]
+    assert noted(report) == ["outside-head", "scope", "skipped"]
 
 
 def test_a_gap_leaves_the_rows_unjudged_and_says_so(lab: Lab) -> None:

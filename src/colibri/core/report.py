@@ -46,6 +46,9 @@ class Note(NamedTuple):
     detail: str
 
 
+NO_HEAD = Note("outside-head", "a tail cut off, or a log rewritten: that takes a head")
+
+
 class OpenCall(NamedTuple):
     """An enter without an exit: running somewhere, or its process died. A fact, not a fault.
 

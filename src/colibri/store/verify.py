@@ -14,7 +14,7 @@ from colibri.core.check.rows import Columns
 from colibri.core.check.rules import Rules
 from colibri.core.check.tasks import Tasks
 from colibri.core.ledger import Entry, Head
-from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
+from colibri.core.report import MAX_LISTED, NO_HEAD, Break, Findings, Note, Report
 from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions, trail
 from colibri.store.connection import Connection
@@ -100,7 +100,8 @@ def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
         last = newest if upto is None else min(upto, newest)
         own = [seq for seq in ledger.seqs_of_task(db, id) if seq <= last]
         breaks = [broken for seq in own for broken in check_range(db, seq, seq)]
-        notes = [Note("scope", "records that do not name the task, and calls that are open")]
+        about = Note("scope", "records that do not name the task, and calls that are open")
+        notes = [NO_HEAD, about]
         if breaks:
             notes.append(Note("skipped", "the moves and the row of the task"))
         else:

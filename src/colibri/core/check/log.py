@@ -17,6 +17,7 @@ from colibri.core.report import (
     GAPS,
     HEADERS,
     LINKS,
+    NO_HEAD,
     ORDER,
     OUTSIDE,
     PAYLOADS,
@@ -243,7 +244,7 @@ class LogCheck:
         if not self._count:
             yield Note("scope", "the log holds no records: nothing was checked")
         if self._outside is None:
-            yield Note("outside-head", "a tail cut off, or a log rewritten: that takes a head")
+            yield NO_HEAD
         elif self._outside.seq < self.seq:
             yield Note("outside-head", f"the records after {self._outside.seq} are newer than it")
         if self._erased:
