@@ -22,6 +22,8 @@ from colibri.core.secret_tokens import REACH
 from tests.support.patterns import Pattern, attacks, collected, slow, web_patterns
 from tests.support.text_readers import READERS
 
+pytestmark = pytest.mark.alone  # it judges times
+
 PATTERNS = {f"{p.where} {p.method} {n}": p for n, p in enumerate(collected())}
 WEB = Path(__file__).with_name("support") / "time_patterns.mjs"
 

@@ -404,9 +404,13 @@ def test_a_skill_that_is_the_database_under_another_name_is_not_opened(
         folder.mkdir(parents=True)
         (folder / "SKILL.md").hardlink_to(database)
         before = locks(database)
-        assert reasons(server.data("skill_list")) == {
-            "twin": "it is Colibri's own database, which nothing else may open"
-        }
+        result = server.call("skill_list")
+        if result["isError"]:  # the server has noticed the second name of its file first
+            assert "(hard links)" in result["content"][0]["text"]
+        else:
+            assert reasons(result["structuredContent"]["data"]) == {
+                "twin": "it is Colibri's own database, which nothing else may open"
+            }
         assert locks(database) == before
 
 

@@ -271,7 +271,7 @@ def _in_category(character: str, category: Any) -> bool:
 # The judge.
 
 _LADDER = (16, 24, 32, 48, 64, 128, 256, 1024, 4096)
-_SMALL = 0.02  # seconds: more than any of the ladder may take
+_SMALL = 0.1  # seconds: more than any of the ladder may take
 _SURE = 0.002  # a text of SIZE that is done in this was not gone through twice from everywhere
 SIZE, LARGE = 16 * 1024, 64 * 1024
 _GROWTH = 9  # four times the text; quadratic time would grow by 16
