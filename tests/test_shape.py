@@ -8,9 +8,9 @@ from scripts import shape
 
 # Goals that are not reached yet: what is true now, which may only fall.
 NOT_YET: dict[str, int] = {
-    "source lines": 19_900,
-    "lines of core, tools and server": 8_850,
-    "test and torture lines": 42_700,
+    "source lines": 19_800,
+    "lines of core, tools and server": 8_811,
+    "test and torture lines": 42_542,
     "largest file of store, lines": 339,
     "longest function, lines": 46,
 }
