@@ -223,7 +223,7 @@ class Model(task_model.Model):
             self._get(task_id)
             outside = "records that do not name the task, and calls that are open"
             count = self.ledger.about[task_id]
-            notes = [{"code": "scope", "detail": outside}]
+            notes = [NO_HEAD, {"code": "scope", "detail": outside}]
             return {**good, "record_count": count, "not_checked": notes}
         empty = {"code": "scope", "detail": "the log holds no records: nothing was checked"}
         notes = [NO_HEAD] if before else [empty, NO_HEAD]
