@@ -1,5 +1,6 @@
 """The database is replaced, removed or migrated under a running server, which notices and stops."""
 
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -68,6 +69,14 @@ def delete_wal(database: Path, older: Path) -> None:
     database.with_name("colibri.db-wal").unlink()
 
 
+def give_second_name(database: Path, older: Path) -> None:
+    database.with_name("twin.db").hardlink_to(database)
+
+
+def delete_shm(database: Path, older: Path) -> None:
+    database.with_name("colibri.db-shm").unlink()
+
+
 CASES = [
     pytest.param(delete, "the database file was deleted", id="deleted"),
     pytest.param(rename_over, "the database file was replaced", id="renamed-over"),
@@ -75,6 +84,13 @@ CASES = [
     pytest.param(copy_over_checkpointed, "was an older copy put back?", id="copied-over"),
     pytest.param(migrate_further, "a newer Colibri migrated it: restart", id="migrated"),
     pytest.param(delete_wal, "the write-ahead log was deleted", id="wal-deleted"),
+]
+
+
+SEEN_FROM_OUTSIDE = [
+    *(case for case in CASES if "older copy" not in str(case.values[1])),
+    pytest.param(delete_shm, "the shared memory of the write-ahead log was", id="shm-deleted"),
+    pytest.param(give_second_name, "(hard links)", id="second-name"),
 ]
 
 
@@ -109,6 +125,34 @@ def test_the_next_writing_call_and_all_later_ones_are_refused_with_the_reason(
         assert condition(server) == ("SAFE_MODE", "integrity")
         assert words in server.data("server_health")["condition"]["checks"]["condition"]
         assert server.data("server_health")["dropped"]["unavailable"] == 3
+        assert server.close() == 0
+
+
+@pytest.mark.parametrize(("act", "words"), SEEN_FROM_OUTSIDE)
+def test_a_server_that_nobody_calls_notices_it_too(
+    tmp_path: Path, older: Path, act: Act, words: str
+) -> None:
+    """Decision 008: each health check begins with a look at the files and the schema."""
+    with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS="50") as server:
+        ten_more(server)
+        act(server.database, older)
+        said = re.compile(r"SAFE_MODE integrity: .*" + re.escape(words))
+        eventually(lambda: said.search(server.stderr), "SAFE_MODE")
+        assert server.close() == 0
+
+
+@pytest.mark.parametrize(("act", "words"), SEEN_FROM_OUTSIDE)
+def test_a_read_only_server_refuses_the_next_read_with_the_reason(
+    tmp_path: Path, older: Path, act: Act, words: str
+) -> None:
+    """Decision 008: it has no commit to look before, so each read begins with that."""
+    with Server(tmp_path, COLIBRI_MODE="READONLY") as server:
+        assert server.data("task_list")["total_count"] == 0
+        act(server.database, older)
+        refused = error(server.call("task_list"))
+        assert refused["code"] == "UNAVAILABLE"
+        assert words in refused["message"]
+        assert condition(server) == ("SAFE_MODE", "integrity")
         assert server.close() == 0
 
 

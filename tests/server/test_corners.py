@@ -13,7 +13,7 @@ import pytest
 
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
-from colibri.server import checks, create_server
+from colibri.server import checks, clock, create_server
 from colibri.server.call import Registered, Work
 from colibri.server.context import add_tool, start
 from colibri.server.faults import CommitFailed, Guard
@@ -21,7 +21,7 @@ from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Job
 from colibri.server.log import Log
-from colibri.store.sqlite import connection, opening
+from colibri.store.sqlite import opening
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations, small_tables
@@ -171,7 +171,7 @@ def test_a_read_whose_record_cannot_be_written_for_the_lock_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database held by another process: worth another try, and said so."""
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     with server:

@@ -2,24 +2,26 @@
 
 import fcntl
 import os
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from colibri import config
 from colibri.core.errors import ConfigError, Refused
-from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
+from colibri.server import ColibriToolConfig, clock, create_server, register_colibri_tool
 from colibri.server.call import Work
 from colibri.server.context import add_tool, start
 from colibri.server.ids import Ids
-from colibri.store.sqlite import connection
 from tests.contract import PATIENCE, Linked
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import Nothing, project, tool
-from tests.support.ledger_reader import calls, eventually, holding
+from tests.support.ledger_reader import calls, condition, error, eventually, holding
 from tests.support.linked import linked
 
 
@@ -27,7 +29,7 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is answered, and the next transaction that works writes its exit."""
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
@@ -58,7 +60,7 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not each round after its own ten seconds."""
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 1000)
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 1)
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
     with server:
@@ -86,7 +88,7 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
 
     What is answered already has time: the record of a ping waits on.
     """
-    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 2000)
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 2)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
@@ -105,6 +107,77 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
         assert taken < 3.8  # two of them in turn would take 4
         server.data("look")
     assert [pair.outcome for pair in calls(database, "server_ping")] == ["ok"]
+
+
+@contextmanager
+def locked(database: Path, first: int, count: int) -> Iterator[BinaryIO]:
+    """Hold locks of the write-ahead log's shared memory, as a process that hangs might."""
+    with Path(f"{database}-shm").open("r+b", buffering=0) as shm:
+        fcntl.lockf(shm, fcntl.LOCK_EX, count, first)
+        yield shm  # closing it lets go
+
+
+@contextmanager
+def recovering(database: Path) -> Iterator[None]:
+    """Look like a process that writes the index of the log anew: whoever reads has to wait."""
+    with locked(database, 120, 3) as shm:
+        header = shm.read(1)
+        os.pwrite(shm.fileno(), bytes([header[0] ^ 1]), 0)
+        yield
+        os.pwrite(shm.fileno(), header, 0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "hold"), [("nap_read", holding), ("nap_then_look", recovering)], ids=["exit", "look"]
+)
+def test_a_read_waits_for_held_databases_no_longer_than_promised(
+    tmp_path: Path, tool: str, hold: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    """Decision 010: for its enter record, its own connection and its exit record together.
+
+    It waits 2 of 3 s for the first, so that 1 s is left.
+    """
+    assert clock.PATIENCE_SECONDS == 10
+    patient = "from colibri.server import clock; clock.PATIENCE_SECONDS = 3\n"
+    program = patient + "from tests.support.extra_tools import main; main()"
+    with Server(tmp_path, (sys.executable, "-c", program)) as server:
+        server.data("note", n=0)
+        begun = time.monotonic()
+        with holding(server.database):
+            id = server.post_call(tool, ms=1000)
+            time.sleep(2)
+        eventually(lambda: calls(server.database, tool), "its enter record")
+        with hold(server.database):
+            refused = error(server.answer(id)["result"])
+            taken = time.monotonic() - begun
+        assert refused["code"] == "UNAVAILABLE"
+        assert "another process held the database" in refused["message"]
+        assert 3 < taken < 5  # with a second of sleep in it
+        assert server.close() == 0
+
+
+def test_locks_that_fail_stop_the_writing_and_every_accepted_call_is_answered(
+    tmp_path: Path,
+) -> None:
+    """SQLITE_PROTOCOL, which SQLite says after ten seconds without a lock to read under.
+
+    The lanes died of it, and three of five calls were never answered.
+    """
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        server.data("nap_read")
+        with locked(server.database, 123, 5):
+            begun = time.monotonic()
+            names = ("note", "nap_read", "note", "nap_read", "server_ping")
+            ids = [server.post_call(name, n=1) for name in names]
+            answers = [server.answer(id)["result"] for id in ids]
+            assert time.monotonic() - begun < 15
+        codes = [one["structuredContent"].get("error", {}).get("code") for one in answers]
+        assert codes == ["UNAVAILABLE"] * 4 + [None]
+        why = "the database failed in a way that was not foreseen: locking protocol"
+        assert f"[colibri] SAFE_MODE io: {why}" in server.stderr
+        assert condition(server) == ("SAFE_MODE", "io")
+        assert server.close() == 0
 
 
 def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:

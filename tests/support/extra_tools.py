@@ -86,6 +86,13 @@ def nap(work: Work, args: Nap) -> object:
     return {"slept": True}
 
 
+def nap_then_look(work: Work, args: Nap) -> object:
+    """Its connection meets whatever has happened to the database meanwhile."""
+    time.sleep(args.ms / 1000)
+    with work.db:
+        return {"slept": True}
+
+
 def big(work: Work, args: Size) -> object:
     """A large answer."""
     return {"text": "x" * args.bytes}
@@ -143,6 +150,7 @@ def add_toolbox(ctx: ColibriServerContext) -> None:
         _tool("nap_write", nap, Nap, "write"),
         _tool("nap_alone", nap, Nap, "write", alone=True),
         _tool("nap_read", nap, Nap, "read"),
+        _tool("nap_then_look", nap_then_look, Nap, "read", sliced=True),
         _tool("big", big, Size, "read"),
         _tool("verify", verify, Nothing, "read", sliced=True),
         _tool("crash", crash, Where, "probe"),

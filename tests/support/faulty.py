@@ -110,7 +110,7 @@ def _hide_checkpoints() -> None:
 
 @fault("does-not-wait", "another process that holds the database is not waited for")
 def _do_not_wait() -> None:
-    from colibri.server.recorder import Patience
+    from colibri.server.clock import Patience
 
     Patience.__call__ = lambda self, tries: False  # type: ignore[method-assign]
 

@@ -3,6 +3,7 @@
 import os
 import threading
 
+from colibri.core.errors import Damaged
 from colibri.core.modes import State
 from colibri.server.faults import kind_of
 from colibri.server.health import NORMAL, Condition, Snapshot
@@ -80,7 +81,8 @@ class Checks:
             self.look_at_skills()
             over = self._look_at_load(found)
             if self._db is not None:
-                self._look_at_store(self._db, found)
+                with self._db:  # which begins with a look at the files and the schema
+                    self._look_at_store(self._db, found)
         except Exception as problem:
             self._could_not_check(problem, found)
             self._publish(found)
@@ -116,7 +118,10 @@ class Checks:
         )
 
     def _could_not_check(self, problem: Exception, found: dict[str, str]) -> None:
-        if kind_of(problem) == "damaged":  # that is what the check is for
+        if isinstance(problem, Damaged):  # that is what the check is for
+            self._damage(found, "store", str(problem))
+            return
+        if kind_of(problem) == "damaged":
             self._damage(found, "store", f"the database file is damaged: {problem}")
             return
         why = f"the health check could not run: {problem}"

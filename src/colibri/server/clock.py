@@ -1,8 +1,14 @@
-"""The server's two clocks: monotonic milliseconds for durations, UTC for what is recorded."""
+"""The server's two clocks: monotonic milliseconds for durations, UTC for what is recorded.
+
+And its patience with another process that holds the database.
+"""
 
 import time
 
 FOREVER = float("inf")
+PATIENCE_SECONDS = 10.0
+# Short and always the same: if waits grew, whoever had waited longest would ask least often.
+_PAUSE = 0.003
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,3 +41,27 @@ class Clock:
 
 def _monotonic_ms() -> float:
     return time.monotonic() * 1000
+
+
+class Patience:
+    """How long a connection still waits for another process: SQLite asks before each new try.
+
+    It is `left` in seconds, of 10 for all transactions of a round or of a read; but none in a
+    shutdown with nothing left but records of probes.
+    """
+
+    def __init__(self, idle_shutdown: "Callable[[], bool]" = lambda: False) -> None:
+        self.left = 0.0
+        self._idle_shutdown = idle_shutdown
+
+    def begin(self, until: float = FOREVER) -> None:
+        """A round or a read begins; somebody in it has until then, by the monotonic clock."""
+        self.left = min(PATIENCE_SECONDS, until - time.monotonic())
+
+    def __call__(self, tries: int) -> bool:
+        if self.left <= 0 or self._idle_shutdown():
+            return False
+        begun = time.monotonic()
+        time.sleep(_PAUSE)
+        self.left -= time.monotonic() - begun
+        return True

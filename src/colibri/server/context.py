@@ -193,7 +193,7 @@ def stop(ctx: ColibriServerContext) -> None:
 
 def register_catalogue(ctx: ColibriServerContext) -> None:
     """Register every tool of the catalogue."""
-    boot.register(ctx.parts.admission, ctx.parts.probes)
+    ctx.parts.register()
 
 
 def register_colibri_tool(

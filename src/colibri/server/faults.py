@@ -44,7 +44,9 @@ class Guard:
             raise meaning from problem
 
     def _explain(self, problem: BaseException) -> Exception | None:
-        kind = kind_of(problem) or _unforeseen(problem)
+        kind, why = kind_of(problem), str(problem)
+        if kind is None and _is_the_stores(problem):
+            kind, why = "io", f"the database failed in a way that was not foreseen: {problem}"
         if kind == "full":
             self._health.disk_full = True
             return Unavailable("the disk is full: nothing was changed; free some space, then retry")
@@ -52,12 +54,12 @@ class Guard:
             return Busy("another process held the database for 10 s: nothing was changed; retry")
         if kind is None:
             return None
-        self._health.degrade("io" if kind == "io" else "integrity", str(problem))
+        self._health.degrade("io" if kind == "io" else "integrity", why)
         if self.committed:
-            return CommitFailed(f"it was committed, but {problem}")
+            return CommitFailed(f"it was committed, but {why}")
         if self.committing and kind == "io":
-            return CommitFailed(f"the commit failed: {problem}")
-        return Unavailable(f"nothing was changed, and writing has stopped: {problem}")
+            return CommitFailed(f"the commit failed: {why}")
+        return Unavailable(f"nothing was changed, and writing has stopped: {why}")
 
 
 def kind_of(problem: BaseException) -> str | None:
@@ -69,11 +71,11 @@ def kind_of(problem: BaseException) -> str | None:
     return fault(problem)
 
 
-def _unforeseen(problem: BaseException) -> str | None:
-    """Any other error of the database, such as locks that fail: as bad as an I/O error.
+def _is_the_stores(problem: BaseException) -> bool:
+    """Any other error of the database, such as locks that fail, is as bad as an I/O error.
 
     What a handler did wrong never comes here: that is an error of its call alone.
     """
     from colibri.store.faults import DatabaseError  # as above
 
-    return "io" if isinstance(problem, DatabaseError) else None
+    return isinstance(problem, DatabaseError)

@@ -151,8 +151,9 @@ class Journal:
         if recorder is None or self.unwritten_probes:
             return False
         problem = None
+        recorder.patience.left = 0.0
         try:
-            problem = self.write(recorder, [job], [], patient=False)
+            problem = self.write(recorder, [job], [])
         except Exception as fatal:  # it would have ended the write thread, and so the server
             self._uncaught(fatal)
         if isinstance(problem, Busy):
@@ -176,7 +177,7 @@ class Journal:
         self._owed.append((call, outcome))
 
     def write(
-        self, recorder: "Recorder", jobs: list[Job], calls: "list[Call]", *, patient: bool = True
+        self, recorder: "Recorder", jobs: list[Job], calls: "list[Call]"
     ) -> Unavailable | CommitFailed | None:
         """One transaction for what is owed, for jobs, and for the enter records of calls.
 
@@ -198,7 +199,6 @@ class Journal:
                 append,
                 durable=any(job.durable for job in jobs),
                 answered=any(job.answered for job in jobs),
-                patient=patient,
             )
         except (Unavailable, CommitFailed) as kept_from:
             problem = kept_from

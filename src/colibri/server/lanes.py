@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 
 from colibri.core.errors import Unavailable
 from colibri.server.call import Call
-from colibri.server.clock import FOREVER
+from colibri.server.clock import FOREVER, Patience
 from colibri.server.envelope import UNAVAILABLE
 from colibri.server.faults import Busy
 from colibri.server.journal import STOPPED, Job
@@ -200,18 +200,19 @@ class ReadLane(Lane):
         load: "Load",
         room: threading.Event,
         store_ready: threading.Event,
-        open_reader: "Callable[[], Connection | None]",
+        open_reader: "Callable[[Patience], Connection | None]",
     ) -> None:
         super().__init__("read", pipeline, load, room)
         self._store_ready = store_ready
         self._open_reader = open_reader
         self._db: Connection | None = None
+        self._patience = Patience()
         self._running: list[str] = []
 
     def run(self) -> None:
         """Wait for the database, then serve call after call until the end."""
         self._store_ready.wait()
-        self._db = self._open_reader()
+        self._db = self._open_reader(self._patience)
         try:
             while not self.ended or self.calls:
                 self.collect(wait=not self.calls and not self.ended)
@@ -226,11 +227,15 @@ class ReadLane(Lane):
         if not isinstance(item, Call):
             item()
             return
+        patience = self._patience
+        outer = patience.left  # of a call that lets this one in between
         self._running.append(item.name)
+        patience.begin()
         try:
-            busy = self.pipeline.read(item, self._db, self._pause)
+            busy = self.pipeline.read(item, self._db, patience, self._pause)
         finally:
             self._running.pop()
+            patience.left = outer
         if busy is not None:
             self.turn_away_waiting(busy)
 

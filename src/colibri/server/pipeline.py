@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from colibri.config import Config
     from colibri.core.ledger import Entry
     from colibri.server.audit import Audit
-    from colibri.server.clock import Clock
+    from colibri.server.clock import Clock, Patience
     from colibri.server.health import Health
     from colibri.server.ids import Ids
     from colibri.server.journal import Journal
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 ROUND_MS = 50
 MAX_PROBE_RECORDS = 256
-PATIENCE_SECONDS = 10  # for another process that holds the database
 
 
 class _Undo(Exception):
@@ -121,23 +120,37 @@ class Pipeline:
 
     # The read lane.
 
-    def read(self, call: Call, db: "Connection | None", pause: "Callable[[], None]") -> Busy | None:
-        """One reading call; Busy, once it is answered, if another process was in its way."""
+    def read(
+        self,
+        call: Call,
+        db: "Connection | None",
+        patience: "Patience",
+        pause: "Callable[[], None]",
+    ) -> Busy | None:
+        """One reading call; Busy, once it is answered, if another process was in its way.
+
+        What it waits for its records and what its connection waits is taken from one `patience`.
+        """
         self.prepare(call)  # 1, 2
         # A verification hands out heads of the log: what it will name is synced first.
         heads = call.tool is not None and call.tool.capability == Capability.VERIFY
         begun, entered = time.monotonic(), None
         try:
-            job = Job(lambda recorder, chain: recorder.enter(chain, call), durable=heads)
+            job = Job(
+                lambda recorder, chain: recorder.enter(chain, call),
+                durable=heads,
+                until=begun + patience.left,
+            )
             entered = self._journal.commit(job)  # 3
-            waited = time.monotonic() - begun
+            patience.left -= time.monotonic() - begun
+            if entered is None and patience.left <= 0:  # its connection would wait once more
+                raise Busy(self._journal.why_not().message)
             call.id = call.id or self._audit.new_call_id()
             outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
-            until = time.monotonic() + PATIENCE_SECONDS - waited
             job = Job(
                 lambda recorder, chain: recorder.exit(chain, call, outcome),
                 answered=True,
-                until=until,
+                until=time.monotonic() + patience.left,
             )
             entry = entered and self._journal.commit(job)  # 5
         except Unavailable as problem:

@@ -5,14 +5,11 @@ that a client is told of, the file must still be the one that was opened, at the
 it, it must still be in its place.
 """
 
-import time
-
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
-from colibri.server.clock import FOREVER
+from colibri.server.clock import Patience
 from colibri.server.faults import Guard
 from colibri.store import ledger
-from colibri.store.sqlite import connection
 from colibri.store.sqlite.checkpoint import set_patience
 from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.watch import Change
@@ -32,38 +29,6 @@ if TYPE_CHECKING:
     from colibri.store.ledger import Chain
 
     T = TypeVar("T")
-
-
-# Short and always the same: if waits grew, whoever had waited longest would ask least often.
-PAUSE = 0.003
-
-
-class Patience:
-    """How long to wait for another process that holds the database: 10 s over the transactions of
-    a round, but not at all in a shutdown with nothing left but records of probes.
-    """
-
-    def __init__(self, idle_shutdown: "Callable[[], bool]") -> None:
-        self.spent = False
-        self._idle_shutdown = idle_shutdown
-        self._waited = self._last = 0.0
-        self._until = FOREVER
-
-    def begin(self, until: float) -> None:
-        """A round begins; somebody in it has until then, by the monotonic clock."""
-        self._waited = 0.0
-        self._until = until
-
-    def __call__(self, tries: int) -> bool:
-        now = time.monotonic()
-        if tries:
-            self._waited += now - self._last
-        self._last = now
-        over = self._waited * 1000 >= connection.BUSY_TIMEOUT_MS or now >= self._until
-        if self.spent or over or self._idle_shutdown():
-            return False
-        time.sleep(PAUSE)
-        return True
 
 
 class Recorder:
@@ -101,15 +66,13 @@ class Recorder:
         work: "Callable[[Chain], T]",
         *,
         durable: bool,
-        patient: bool = True,
         answered: bool = True,
     ) -> "T":
         """Extend the chain in one transaction; a durable commit is synced.
 
-        Without patience it raises Busy as soon as another process is in the way. `answered`: a
-        client is told of what this commits. Raises Unavailable or CommitFailed.
+        `answered`: a client is told of what this commits. Raises Unavailable or CommitFailed; Busy
+        as soon as another process was in the way for longer than `patience` says.
         """
-        self.patience.spent = not patient
         with self._guard:
             with Change(self.opened.db, self.opened.watch, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce, dump)
