@@ -1,6 +1,8 @@
 """`colibri status`: the project at a glance."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,43 @@ def test_a_ledger_without_records_says_so(tmp_path: Path, colibri: Printed) -> N
     found = json.loads(out)
     assert (found["exists"], found["records"], found["head"]) == (True, 0, None)
     assert (found["last_seal"], found["last_activity"], found["open_calls"]) == (None, None, [])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["status"],
+        ["status", "--json"],
+        ["verify"],
+        ["verify", "--json"],
+        ["backup", "copy.db"],
+        ["export", "--all", "-o", "log.json"],
+        ["report", "S-1", "-o", "page.html"],
+    ],
+    ids=" ".join,
+)
+def test_a_head_is_handed_out_only_when_it_is_synced(
+    tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """docs/decisions/010: records that a power cut may take would make an honest log look cut."""
+    sync, synced = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.name.endswith("-wal"):
+            synced.append(path)
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.chdir(tmp_path)
+    with opened(tmp_path) as db:  # its commits are not synced
+        story(Lab(db))
+        monkeypatch.setattr(os, "fsync", fsync)
+        code, out, err = colibri(tmp_path, *command)
+    assert (code, out) == (75, "")
+    assert "Input/output error" in err
+    assert synced == [tmp_path / "data" / "colibri.db-wal"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"], "nothing is left behind"
 
 
 def test_the_status_has_all_that_matters(workshop: Workshop, colibri: Printed) -> None:

@@ -16,6 +16,7 @@ import pytest
 from colibri import cli
 from colibri.cli.commands import erase as command
 from colibri.store import ledger
+from colibri.store.erasure import MAX_NAMED
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.search import BATCH
@@ -221,6 +222,26 @@ def test_the_record_says_what_was_erased_by_whom_and_why(
     assert printed["erased"][1] == {"seq": 9, "kind": "thought", "why": "named"}
     assert printed["erasure"]["seq"] == 55
     assert (printed["gone"], printed["backups"]) == (True, [])
+
+
+def test_many_texts_take_several_records(tmp_path: Path, plain: None, capsys: Capture) -> None:
+    """docs/formats.md §1: a payload with too many items is one that no verifier reads."""
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start()
+        thoughts = [lab.think().seq for _ in range(MAX_NAMED // 2 + 1)]
+    assert run(tmp_path, *map(str, thoughts), "--reason", "asked for", "--yes") == 0
+    last = thoughts[-1] + 3
+    assert (
+        f"erased 1,002 payloads; records {last - 1} to {last} document it"
+        in capsys.readouterr().out
+    )
+    named = [record(tmp_path, seq)[1]["seqs"] for seq in (last - 1, last)]
+    assert [len(seqs) for seqs in named] == [MAX_NAMED, 2]
+    assert cli.main(["verify", "--project", str(tmp_path)]) == 0
+    bundle = str(tmp_path / "all.json")
+    assert cli.main(["export", "--all", "-o", bundle, "--project", str(tmp_path)]) == 0
+    assert "judged GOOD" in capsys.readouterr().out
 
 
 def test_somebody_without_a_name_has_a_number(

@@ -27,7 +27,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 def erase(lab: Lab, *seqs: int) -> list[int]:
     """Plan, delete and record, as the command does."""
     with Transaction(lab.db, durable=True):
-        payload = erasure.erase(lab.db, erasure.plan(lab.db, seqs), reason="asked for")
+        (payload,) = erasure.erase(lab.db, erasure.plan(lab.db, seqs), reason="asked for")
         lab._outside().append("erasure", payload)
     gone = payload["seqs"]
     assert isinstance(gone, list)

@@ -20,7 +20,7 @@ CALL = "00000000-0000-4000-8000-0000000000ee"
 def erase(lab: Lab, seq: int) -> None:
     with Transaction(lab.db, durable=False):
         targets = erasure.plan(lab.db, [seq])
-        payload = erasure.erase(lab.db, targets, reason="asked for")
+        (payload,) = erasure.erase(lab.db, targets, reason="asked for")
         Chain(lab.db, LOG, nonce).append("erasure", payload, at=AT, call=CALL)
 
 

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 from colibri.config import Config, load
 from colibri.core.errors import ResourceError
+from colibri.store import ledger
 from colibri.store.connection import Connection
 from colibri.store.faults import DatabaseError
+from colibri.store.sqlite.files import sync_log
 from colibri.store.sqlite.opening import open_reader
 
 
@@ -24,8 +26,13 @@ def again(options: argparse.Namespace) -> str:
 
 @contextmanager
 def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
-    """The database in one read transaction; servers may go on writing meanwhile."""
+    """The database in one read transaction; servers may go on writing meanwhile.
+
+    What it sees is synced first: people are shown heads to keep, which a power cut must not undo.
+    """
     with opened(options) as (config, reader), reader:  # what is read belongs together
+        ledger.head(reader)  # from the first read on it sees no more
+        sync_log(config.db_path)
         yield config, reader
 
 

@@ -9,21 +9,21 @@ from base64 import b64encode
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from colibri.core import merkle
 from colibri.core.errors import Refused, ResourceError
+from colibri.core.ledger import load
 from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions
 from colibri.store.connection import Connection
+
+T = TypeVar("T")
 
 FORMAT = "colibri-bundle/2"
 MAX_LINE = 16 * 1024 * 1024  # that a verifier reads
 _NONCE_SIZE = 32
 MAX_TAIL = 100_000  # headers that only link what comes after a session to it: 60 MB of them
-
-# A damaged payload names nothing; that it is damaged is for the verifier to tell.
-_BODY = "iif(json_valid(CAST(l.body AS TEXT)), CAST(l.body AS TEXT), 'null')"
 
 
 @dataclass(slots=True)
@@ -52,22 +52,20 @@ class Contents:
 
 def whole_log(db: Connection) -> Contents:
     """Every record, every payload; ERR_NO_RECORDS if there are none."""
-    newest = ledger.head(db)
-    if newest is None:
+    last = ledger.last_seq(db)
+    if not last:
         raise Refused("ERR_NO_RECORDS", "the log holds no records yet: there is nothing to export")
-    return Contents(None, [range(1, newest.seq + 1)], None)
+    return Contents(None, [range(1, last + 1)], None)
 
 
 def of_session(db: Connection, id: str) -> Contents:
     """A session from opening to seal, its tasks from their creation, and the calls of all these."""
     session = sessions.get(db, id)
-    newest = ledger.head(db)
-    assert newest is not None  # the session's own records
     first = session.open_seq
-    last = newest.seq if session.seal_seq is None else session.seal_seq + 1
+    last = ledger.last_seq(db) if session.seal_seq is None else session.seal_seq + 1
     tasks = _with_dependencies(db, _tasks_named(db, id), last)
-    disclosed = set(_of_session(db, id, first, last)) | set(_of_tasks(db, tasks, last))
-    disclosed |= set(_calls_about(db, tasks, first, last))
+    disclosed = _of_session(db, id, first, last) | _of_tasks(db, tasks, last)
+    disclosed |= _calls_about(db, tasks, first, last)
     calls = _calls(db, disclosed)
     disclosed |= set(_pairs_within(db, calls, first, last))
     disclosed |= set(_pairs_naming(db, calls, [id], tasks))
@@ -83,16 +81,17 @@ def of_task(db: Connection, id: str) -> Contents:
     Each thought comes with the opening and the seal of its session, and with its proof where there
     is a seal. ERR_NOT_FOUND.
     """
-    if not db.execute("SELECT 1 FROM ledger WHERE task = ? AND kind = 'task'", (id,)).get:
+    if not _seqs(db, "task = ? AND kind = 'task'", id):
         raise Refused("ERR_NOT_FOUND", f"there is no task {id}", task_id=id)
-    tasks, thoughts = _with_dependencies(db, {id}), _thoughts_of_task(db, id)
-    wanted = {*thoughts, *_of_tasks(db, tasks), *_calls_about(db, {id})}
+    last = ledger.last_seq(db)
+    tasks, thoughts = _with_dependencies(db, {id}, last), _thoughts_of_task(db, id)
+    wanted = {*thoughts, *_of_tasks(db, tasks, last), *_calls_about(db, {id}, 1, last)}
     proven: list[dict[str, Any]] = []
     for session in set(thoughts.values()):
-        ends = _opening_and_seal(db, session)
-        wanted |= ends.keys()
-        seal = min((seq for seq, kind in ends.items() if kind == "session.seal"), default=None)
-        proven += _proofs(db, session, seal, thoughts)
+        # Of more than one of a kind, which would be a forgery, all.
+        seals = _seqs(db, "session = ? AND kind = 'session.seal'", session)
+        wanted |= seals | _seqs(db, "session = ? AND kind = 'session.open'", session)
+        proven += _proofs(db, session, min(seals, default=None), thoughts)
     wanted |= set(_pairs_naming(db, _calls(db, wanted), set(thoughts.values()), tasks))
     wanted |= set(_erasures(db, wanted))
     proven.sort(key=lambda proof: proof["seq"])
@@ -161,6 +160,22 @@ def _line(value: dict[str, Any]) -> bytes:
 # Which records.
 
 
+def _said(body: bytes | None, *path: str) -> Any:
+    """What a payload says there; of a damaged one, which a verifier will tell of, None."""
+    try:
+        value = load(body or b"null")
+    except ValueError:
+        return None
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _each(items: Any, kind: type[T]) -> Iterator[T]:
+    """The items of a list that are of a type."""
+    return (one for one in items if isinstance(one, kind)) if isinstance(items, list) else iter(())
+
+
 def _spans(seqs: Iterable[int], stretch: range = range(0)) -> list[range]:
     """The seqs of records, with a stretch of them, in order."""
     apart = sorted(seq for seq in seqs if seq not in stretch)
@@ -168,71 +183,54 @@ def _spans(seqs: Iterable[int], stretch: range = range(0)) -> list[range]:
     return sorted(spans, key=lambda span: span.start)
 
 
-def _of_session(db: Connection, id: str, first: int, last: int) -> Iterator[int]:
+def _seqs(db: Connection, condition: str, *values: object) -> set[int]:
+    """Of the records that a condition, one of the constants here, finds."""
+    return {seq for (seq,) in db.execute(f"SELECT seq FROM ledger WHERE {condition}", values)}
+
+
+def _of_session(db: Connection, id: str, first: int, last: int) -> set[int]:
     """What names a session within its stretch; a thought or seal outside it would be a forgery, and
     a verifier should see it."""
-    for (seq,) in db.execute(
-        "SELECT seq FROM ledger WHERE session = ?"
-        " AND (seq BETWEEN ? AND ? OR kind NOT IN ('call.enter', 'call.exit'))",
-        (id, first, last),
-    ):
-        yield seq
+    condition = "session = ? AND (seq BETWEEN ? AND ? OR kind NOT IN ('call.enter', 'call.exit'))"
+    return _seqs(db, condition, id, first, last)
 
 
 def _tasks_named(db: Connection, session: str) -> set[str]:
     """The tasks of a session's opening and thoughts."""
-    return {
-        task
-        for (task,) in db.execute(
-            "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
-            " AND kind IN ('session.open', 'thought')",
-            (session,),
-        )
-    }
+    rows = db.execute(
+        "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
+        " AND kind IN ('session.open', 'thought')",
+        (session,),
+    )
+    return {task for (task,) in rows}
 
 
-def _with_dependencies(db: Connection, tasks: set[str], last: int | None = None) -> set[str]:
+def _with_dependencies(db: Connection, tasks: set[str], last: int) -> set[str]:
     """These tasks, and all that they have ever depended on, up to a record."""
     found, queue = set(tasks), sorted(tasks)
     for task in queue:
-        for (other,) in db.execute(
-            "SELECT DISTINCT other.value FROM ledger AS l,"
-            f" json_each({_BODY}, '$.set.depends_on') AS change,"
-            " json_each(change.value) AS other"
-            " WHERE l.task = ?1 AND l.kind = 'task' AND (?2 IS NULL OR l.seq <= ?2)"
-            " AND change.type = 'array'",
-            (task, last),
+        for (body,) in db.execute(
+            "SELECT body FROM ledger WHERE task = ? AND kind = 'task' AND seq <= ?", (task, last)
         ):
-            if other not in found:
-                found.add(other)
-                queue.append(other)
+            both = _each(_said(body, "set", "depends_on"), list)
+            new = {other for side in both for other in _each(side, str)} - found
+            found |= new
+            queue += sorted(new)
     return found
 
 
-def _of_tasks(db: Connection, tasks: Iterable[str], last: int | None = None) -> Iterator[int]:
-    for task in tasks:
-        for (seq,) in db.execute(
-            "SELECT seq FROM ledger WHERE task = ?1 AND kind IN ('task', 'task.text')"
-            " AND (?2 IS NULL OR seq <= ?2)",
-            (task, last),
-        ):
-            yield seq
+def _of_tasks(db: Connection, tasks: Iterable[str], last: int) -> set[int]:
+    condition = "task = ? AND kind IN ('task', 'task.text') AND seq <= ?"
+    return set().union(*(_seqs(db, condition, task, last) for task in tasks))
 
 
-def _calls_about(
-    db: Connection, tasks: Iterable[str], first: int = 1, last: int | None = None
-) -> Iterator[int]:
+def _calls_about(db: Connection, tasks: Iterable[str], first: int, last: int) -> set[int]:
     """How the calls ended that were about these tasks, those that were refused among them.
 
     Calls that name a session belong to its bundle.
     """
-    for task in tasks:
-        for (seq,) in db.execute(
-            "SELECT seq FROM ledger WHERE task = ?1 AND kind = 'call.exit' AND session IS NULL"
-            " AND seq >= ?2 AND (?3 IS NULL OR seq <= ?3)",
-            (task, first, last),
-        ):
-            yield seq
+    condition = "task = ? AND kind = 'call.exit' AND session IS NULL AND seq BETWEEN ? AND ?"
+    return set().union(*(_seqs(db, condition, task, first, last) for task in tasks))
 
 
 def _thoughts_of_task(db: Connection, task: str) -> dict[int, str]:
@@ -243,22 +241,9 @@ def _thoughts_of_task(db: Connection, task: str) -> dict[int, str]:
     return dict(rows)
 
 
-def _opening_and_seal(db: Connection, session: str) -> dict[int, str]:
-    """Seq and kind; of more than one of a kind, which would be a forgery, all."""
-    rows: Any = db.execute(
-        "SELECT seq, kind FROM ledger WHERE session = ?"
-        " AND kind IN ('session.open', 'session.seal')",
-        (session,),
-    )
-    return dict(rows)
-
-
 def _calls(db: Connection, seqs: Iterable[int]) -> set[str]:
     """The calls that wrote these records."""
-    found = set()
-    for seq in seqs:
-        found.add(db.execute("SELECT call FROM ledger WHERE seq = ?", (seq,)).get)
-    return found
+    return {db.execute("SELECT call FROM ledger WHERE seq = ?", (seq,)).get for seq in seqs}
 
 
 def _pairs_naming(
@@ -268,13 +253,12 @@ def _pairs_naming(
 
     There is no index of calls; but an exit names what its call has changed.
     """
-    for query, names in ((_EXITS_OF_SESSION, sessions), (_EXITS_OF_TASK, tasks)):
+    for column, names in (("session", sessions), ("task", tasks)):
+        query = f"SELECT seq, call, body FROM ledger WHERE kind = 'call.exit' AND {column} = ?"
         for name in names:
-            for seq, call, enter in db.execute(query, (name,)):
+            for seq, call, body in db.execute(query, (name,)):
                 if call in calls:
-                    yield seq
-                    if isinstance(enter, int):
-                        yield enter
+                    yield from _each([seq, _said(body, "enter")], int)
 
 
 def _pairs_within(db: Connection, calls: set[str], first: int, last: int) -> Iterator[int]:
@@ -288,32 +272,22 @@ def _pairs_within(db: Connection, calls: set[str], first: int, last: int) -> Ite
             yield seq
 
 
-_EXITS = f"SELECT l.seq, l.call, {_BODY} ->> '$.enter' FROM ledger AS l WHERE l.kind = 'call.exit'"
-_EXITS_OF_SESSION = f"{_EXITS} AND l.session = ?"
-_EXITS_OF_TASK = f"{_EXITS} AND l.task = ?"
-
-
 def _erasures(db: Connection, seqs: Container[int], stretch: Container[int] = ()) -> Iterator[int]:
     """Those that name one of these records."""
-    for seq, erased in db.execute(
-        "SELECT l.seq, other.value FROM ledger AS l,"
-        f" json_each({_BODY}, '$.seqs') AS other WHERE l.kind = 'erasure'"
-    ):
-        if erased in seqs or erased in stretch:
+    for seq, body in db.execute("SELECT seq, body FROM ledger WHERE kind = 'erasure'"):
+        if any(erased in seqs or erased in stretch for erased in _each(_said(body, "seqs"), int)):
             yield seq
 
 
 def _session_of(db: Connection, seqs: Iterable[int]) -> str:
-    found: set[str | None] = set()
-    for seq in seqs:
-        found.add(db.execute("SELECT session FROM thoughts WHERE seq = ?", (seq,)).get)
-    if None in found or len(found) != 1:
+    query = "SELECT session FROM thoughts WHERE seq = ?"
+    found: set[str | None] = {db.execute(query, (seq,)).get for seq in seqs}
+    session = found.pop()
+    if session is None or found:
         raise Refused(
             "ERR_NOT_FOUND",
             "these are not thoughts of one session: export the thoughts of one session at a time",
         )
-    (session,) = found
-    assert session is not None
     return session
 
 

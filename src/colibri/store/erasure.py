@@ -19,6 +19,8 @@ from colibri.store import tasks, verify
 from colibri.store.connection import Connection
 from colibri.store.sqlite import search
 
+MAX_NAMED = 1_000  # by one erasure record; a payload with too many items no verifier reads
+
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {
     "call.exit": "it says how a call ended, and holds no text",
@@ -73,9 +75,9 @@ def plan(db: Connection, seqs: Iterable[int]) -> list[Target]:
     return [targets[seq] for seq in sorted(targets)]
 
 
-def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str, object]:
-    """Delete what was planned, in the transaction it was planned in; the payload of the `erasure`
-    record that has to follow.
+def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> list[dict[str, object]]:
+    """Delete what was planned, in the transaction it was planned in; the payloads of the `erasure`
+    records that have to follow.
     """
     touched = {_task_of(db, target.seq) for target in targets if target.kind == "task.text"}
     for target in targets:
@@ -85,7 +87,9 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> dict[str
         _blank(db, id)
     if touched:
         search.forget(db)
-    return {"seqs": [target.seq for target in targets], "reason": reason}
+    seqs = [target.seq for target in targets]
+    parts = (seqs[at : at + MAX_NAMED] for at in range(0, len(seqs), MAX_NAMED))
+    return [{"seqs": part, "reason": reason} for part in parts]
 
 
 def _named(db: Connection, seq: int) -> _Record:

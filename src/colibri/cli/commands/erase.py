@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from colibri.cli import project, terminal
 from colibri.cli.complaint import Complaint, Misuse
+from colibri.cli.show import words
 from colibri.config import Config, load
 from colibri.core import redaction
 from colibri.core.errors import ConfigError, Damaged, ResourceError
@@ -54,8 +55,9 @@ Servers may keep running. Rewriting the file blocks them for about a second per 
 them is reading at that moment, old pages stay in the write-ahead log: the command says so, and
 --finish tries again. Backups, exported bundles and the client's logs are not touched.
 
---json prints erased [{seq, kind, why}], erasure {seq, leaf} (the erasure record, or null if there
-was nothing to erase), gone (nothing is left in the files) and backups (files not looked at).
+--json prints erased [{seq, kind, why}], erasure {seq, leaf} (the erasure record; if more than
+1,000 records are erased, the last of several; null if nothing was), gone (nothing is left in the
+files) and backups (files not looked at).
 
 Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, or not gone yet.
 """
@@ -117,9 +119,9 @@ def _run(options: argparse.Namespace, config: Config) -> int:
     if targets and not options.yes:
         _confirm(options)
     with _writing(config) as opened:
-        entry = _erase(opened, config, options, targets) if targets else None
+        made = _erase(opened, config, options, targets) if targets else []
         left = _finish(opened)
-    _report(options, config, targets, entry, gone=not left)
+    _report(options, config, targets, made, gone=not left)
     if left:
         finish = f"colibri erase --finish{project.again(options)}"
         raise ResourceError(
@@ -156,8 +158,8 @@ def _writing(config: Config) -> Iterator[Opened]:
 
 def _erase(
     opened: Opened, config: Config, options: argparse.Namespace, shown: list[Target]
-) -> Entry:
-    """One transaction, synced: all that was shown goes, with a record of it, or nothing."""
+) -> list[Entry]:
+    """One transaction, synced: all that was shown goes, with records of it, or nothing."""
     ids = _ids(config)
     with Change(opened.db, opened.watch, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:
@@ -165,12 +167,12 @@ def _erase(
                 "nothing was erased: a new record repeats one of the texts; run the command again"
             )
             raise Complaint(message)
-        payload = erasure.erase(opened.db, shown, reason=options.reason)
+        payloads = erasure.erase(opened.db, shown, reason=options.reason)
         chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
-        call = ids.uuid("erasure", chain.mark().seq + 1)
-        entry = chain.append("erasure", payload, at=_now(), call=call, agent=_actor())
+        said = {"at": _now(), "call": ids.uuid("erasure", chain.mark().seq + 1), "agent": _actor()}
+        made = [chain.append("erasure", payload, **said) for payload in payloads]
         check_same_file(opened)
-    return entry
+    return made
 
 
 def _finish(opened: Opened) -> str:
@@ -187,26 +189,28 @@ def _report(
     options: argparse.Namespace,
     config: Config,
     targets: list[Target],
-    entry: Entry | None,
+    made: list[Entry],
     *,
     gone: bool,
 ) -> None:
     beside = glob.escape(config.db_path)
     backups = sorted(glob.glob(f"{beside}.backup-*") + glob.glob(f"{beside}.before-restore-*"))
     if options.json:
-        made = None if entry is None else {"seq": entry.seq, "leaf": entry.leaf.hex()}
         terminal.emit(
             {
                 "erased": [target._asdict() for target in targets],
-                "erasure": made,
+                "erasure": words.head_json(made[-1] if made else None),
                 "gone": gone,
                 "backups": backups,
             }
         )
         return
-    if entry is not None:
+    if made:
         payloads = terminal.count(len(targets), "payload")
-        terminal.line((f"erased {payloads}; record {entry.seq} documents it", "good"), hang=2)
+        which = f"record {made[0].seq} documents it"
+        if made[1:]:
+            which = f"records {made[0].seq} to {made[-1].seq} document it"
+        terminal.line((f"erased {payloads}; {which}", "good"), hang=2)
     if gone:
         text = f"no trace is left in {config.db_path} and its write-ahead log"
         terminal.line(text, hang=2)

@@ -22,6 +22,7 @@ from colibri.store.faults import DatabaseError, fault
 from colibri.store.sessions import Session
 from colibri.store.sqlite import backup
 from colibri.store.sqlite.expected import foreign
+from colibri.store.sqlite.files import sync_log
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.schema import integrity_check
 
@@ -173,6 +174,7 @@ def _judge_log(path: str, options: argparse.Namespace) -> int:
                 return _tell(judged | unsound, options)
             judged["log"] = ledger.log_id(reader)
             report = _examine(reader, options)
+            sync_log(path)  # the head may be kept: a power cut must not undo it
             if report.record_count or not report.valid:
                 judged |= _findings(report, list(sessions.every(reader)), options)
             else:

@@ -1,8 +1,8 @@
 """The files of a database and their directory: what is there, and making what is not.
 
-Nothing in this process may open the database, its `-wal` or its `-shm` but SQLite: closing such a
-descriptor drops SQLite's locks. So here are `os.stat` and `os.path` only, and one O_EXCL creation
-of a file that nobody has.
+Nothing in this process may open the database or its `-shm` but SQLite: closing such a descriptor
+drops SQLite's locks. So here are `os.stat` and `os.path` only, one O_EXCL creation of a file that
+nobody has, and one sync of the `-wal`, in which SQLite locks nothing.
 """
 
 import os
@@ -47,6 +47,22 @@ def create(path: str) -> None:
         )
     # Nobody can have this file open yet, so closing the descriptor drops no lock.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def sync_log(path: str) -> None:
+    """Make sure that all that was read so far is there after a power cut.
+
+    A commit of records that nobody was told of is not synced, and readers see it all the same.
+    Without a log everything is in the file, and was synced before the log went.
+    """
+    try:
+        log = os.open(wal(os.path.realpath(path)), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(log)
+    finally:
+        os.close(log)
 
 
 def drop_second_name(path: str) -> None:

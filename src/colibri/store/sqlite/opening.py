@@ -204,13 +204,7 @@ class _Opening:
             if found < self._latest and not alone:
                 db.close()
                 return None
-            if found:
-                expected.require(db, self.path, _upto(self.migrations, found))
-            _use_wal(db, self.path)
-            pending = [step for step in self.migrations if step.version > found]
-            backup = self._back_up(db, found) if found and pending else None
-            migrate(db, found, pending, self.new_log)
-            db.execute(CACHE)
+            backup = self._bring_up_to_date(db, found)
             now = version(db)  # this read also has SQLite open the `-wal` and the `-shm`
             there = look(self.path)
             if there.seen[0] != before or not (alone or self._is_what_others_opened()):
@@ -231,6 +225,17 @@ class _Opening:
         except BaseException:
             db.close()
             raise
+
+    def _bring_up_to_date(self, db: Connection, found: int) -> str | None:
+        """Make or migrate what is not as it must be; the path of the copy of the old, if any."""
+        if found:
+            expected.require(db, self.path, _upto(self.migrations, found))
+        _use_wal(db, self.path)
+        pending = [step for step in self.migrations if step.version > found]
+        backup = self._back_up(db, found) if found and pending else None
+        migrate(db, found, pending, self.new_log)
+        db.execute(CACHE)
+        return backup
 
     def _is_what_others_opened(self) -> bool:
         """Whether the files are those that the servers at work have open, as they noted them.
