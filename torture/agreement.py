@@ -1,30 +1,28 @@
 """Forged logs, hashed as if nothing were wrong, before the server's check and both verifiers."""
 
-import base64
 from collections import Counter
 from collections.abc import Callable
 from unittest.mock import patch
 
 from colibri.core.check.calls import Calls
-from tests.support.client import JSON
-from tests.support.forging import Finding, findings, forged, server_findings
+from tests.support.forging import Finding, Forged, findings, forged, server_findings
 from tests.vectors.builder import text_of
 from torture import ControlFailed, Lab, Trial, Violation
 from torture.verifiers import AT_ONCE, PYTHON, needs, node
 
 TRIES = 200
 
-Judge = Callable[[JSON], list[Finding] | None]
+Judge = Callable[[Forged], list[Finding] | None]
 
 
-def compare(bundles: list[JSON], server: Judge) -> Counter[str]:
+def compare(cases: list[Forged], server: Judge) -> Counter[str]:
     """Every finding by its code; Violation where one of the three finds something else."""
     seen: Counter[str] = Counter()
-    files = [text_of(bundle) for bundle in bundles]
-    others = node("verify", [{"base64": base64.b64encode(file).decode()} for file in files])
-    for bundle, file, other in zip(bundles, files, others, strict=True):
-        found = findings(PYTHON.verify(file).as_json())
-        mine = server(bundle)
+    others = node("verify", [case.for_node() for case in cases])
+    for case, other in zip(cases, others, strict=True):
+        head = case.head and (case.head["seq"], case.head["leaf"])
+        verdict = PYTHON.verify(text_of(case.bundle), root=case.root, head=head)
+        found, mine = findings(verdict.as_json()), server(case)
         if found != findings(other) or mine not in (None, found):
             raise Violation(f"server {mine}, Python {found}, Node {findings(other)}")
         seen.update(code for code, _ in found)

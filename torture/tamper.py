@@ -13,7 +13,6 @@ from apsw import Connection
 
 from colibri.core.check import log as checked
 from colibri.core.check.log import LogCheck
-from colibri.core.check.rows import Columns
 from colibri.core.errors import Damaged
 from colibri.store import proofs
 from colibri.store.sqlite import altered_tasks, search
@@ -93,10 +92,6 @@ def passes(db: Connection, victim: Victim) -> bool:
 
 def _nothing(*_: object, **__: object) -> Iterator[str]:
     yield from ()
-
-
-def _believed(c: Columns) -> list[str]:
-    return [payload.hex() for payload in c.payloads]
 
 
 # A check that is left out, and an attack that only this one catches.

@@ -1,8 +1,8 @@
 """Logs forged at random before they are hashed, and the same log for all three verifiers.
 
 A forgery changes the drafts of a log that tests/vectors builds; the chain is made after that, so
-that only the rules show it. The log is then a bundle for the independent verifiers, and the rows of
-a database for the server's check.
+that only the rules show it. The log is then a bundle for the independent verifiers, or one of a
+part of it, and a whole one is the rows of a database for the server's check.
 """
 
 import base64
@@ -10,7 +10,7 @@ import copy
 import json
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -20,7 +20,22 @@ from colibri.store.ledger import create_log
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.schema import load_migrations
 from colibri.store.verify import verify
-from tests.vectors.builder import Draft, Log, Object, digest, log_bundle, sha
+from tests.vectors.builder import (
+    Draft,
+    Log,
+    Object,
+    b64,
+    digest,
+    headers,
+    log_bundle,
+    rehead,
+    session_bundle,
+    sha,
+    task_bundle,
+    text_of,
+    thoughts_bundle,
+    without,
+)
 from tests.vectors.honest import S, erased, erased_text, finished, other_evidence, small, story
 
 OF_DATABASES = {code for code, line in LINE_OF.items() if line == "rows"}
@@ -41,16 +56,60 @@ WORDS = ("x", "0" * 64, "2026-03-01T09:30:00.000001Z", 'a"b', "thought", "task")
 Finding = tuple[str, int | None]
 
 
-def forged(chance: Random) -> Object:
-    """The bundle of a forged log; most forgeries leave a log that a bundle can be made of."""
+class Forged(NamedTuple):
+    """A bundle, and the root or head that its reader knows."""
+
+    bundle: Object
+    root: str | None = None
+    head: Object | None = None
+
+    def for_node(self) -> Object:
+        return {"base64": b64(text_of(self.bundle)), "root": self.root, "head": self.head}
+
+
+def forged(chance: Random) -> Forged:
+    """One of a forged log; most forgeries leave a log that a bundle can be made of."""
     while True:
         log = chance.choice(STORIES)()
         for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
             forge(log, chance)
         try:
-            return log_bundle(log)
-        except (IndexError, KeyError, RecursionError, StopIteration, TypeError, ValueError):
+            if chance.random() < 0.25:
+                return Forged(log_bundle(log))
+            return _of_a_part(log, chance)
+        except (LookupError, RecursionError, StopIteration, TypeError, ValueError):
             continue
+
+
+def _of_a_part(log: Log, chance: Random) -> Forged:
+    """A bundle of any scope; a part of it may be left out, and its reader may know something."""
+    ways: list[Callable[[], Object]] = [
+        lambda: log_bundle(log),
+        lambda: session_bundle(log, S, TASKS, tail=chance.random() < 0.5),
+        lambda: task_bundle(log, chance.choice(TASKS), TASKS[:1]),
+        lambda: thoughts_bundle(log, S, [chance.randrange(2)]),
+    ]
+    bundle = chance.choice(ways)()
+    if chance.random() < 0.3:
+        bundle = tamper(bundle, chance)
+    seq = chance.choice(headers(bundle))["seq"]
+    head = {"seq": seq, "leaf": bundle["head"]["leaf"]} if chance.random() < 0.3 else None
+    return Forged(bundle, "2:" + "ab" * 32 if chance.random() < 0.1 else None, head)
+
+
+def tamper(bundle: Object, chance: Random) -> Object:
+    """Leave out a call of the finished bundle, a record of it, or a payload."""
+    header = chance.choice(headers(bundle))
+    call = [one["seq"] for one in headers(bundle) if one["call"] == header["call"]]
+    scopes = (None, {"session": "other"}, {"task": TASKS[0]}, {"thoughts": S})
+    ways: list[Callable[[], Object]] = [
+        lambda: rehead(without(bundle, *call)),
+        lambda: without(bundle, *call),
+        lambda: without(bundle, header["seq"]),
+        lambda: {**bundle, "payloads": dict(sorted(bundle["payloads"].items())[1:])},
+        lambda: {**bundle, "scope": chance.choice(scopes)},
+    ]
+    return chance.choice(ways)()
 
 
 def forge(log: Log, chance: Random) -> None:
@@ -85,11 +144,14 @@ def forge_payload(draft: Draft, chance: Random) -> None:
         draft.body[name] = chance.choice(VALUES)
 
 
-def server_findings(bundle: Object) -> list[Finding] | None:
+def server_findings(forged: Forged) -> list[Finding] | None:
     """What the server's check finds in the same log; None if no table can hold it.
 
-    A table keeps its rows in order and has no head of its own.
+    A table holds a whole log, keeps its rows in order and has no head of its own.
     """
+    bundle = forged.bundle
+    if (bundle["scope"], forged.root, forged.head) != (None, None, None):
+        return None
     try:
         rows = [_row(base64.b64decode(text), bundle) for text in bundle["headers"]]
         head = {"seq": rows[-1].seq, "leaf": rows[-1].leaf.hex()}

@@ -14,7 +14,6 @@ from colibri.core import ledger as record
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.core.report import Report
-from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions, task_changes, trail
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Session
@@ -292,11 +291,6 @@ def disable_triggers(db: apsw.Connection) -> None:
 def found(report: Report) -> list[tuple[int | None, str]]:
     """Where each damage is, and its name."""
     return [(broken.seq, broken.what) for broken in report.breaks]
-
-
-def rows_of(lab: Lab) -> list[Row]:
-    """Every record, as a check is fed it."""
-    return [Row._make(row) for row in lab.db.execute("SELECT * FROM ledger ORDER BY seq")]
 
 
 def story(lab: Lab) -> Lab:

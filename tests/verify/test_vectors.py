@@ -70,6 +70,18 @@ def test_the_javascript_verifier_gives_the_same_verdict(
     assert mine == other
 
 
+def test_what_only_a_head_or_root_from_outside_shows_is_not_claimed_without_it(
+    python: ModuleType,
+) -> None:
+    """Formats §11: outside-head and outside-root are what is not checked then."""
+    outside = [entry for entry in INDEX if entry["file"].startswith("bad/outside-")]
+    assert len(outside) == 3
+    for entry in outside:
+        alone = judge(python, {**entry, "root": None, "head": None})
+        assert alone["verdict"] == "good", entry
+        assert "outside-head" in {note["code"] for note in alone["not_checked"]}
+
+
 def test_every_file_of_the_index_is_there_and_no_other() -> None:
     listed = {entry["file"] for entry in INDEX}
     there = {path.relative_to(VECTORS).as_posix() for path in VECTORS.glob("*/*.json")}
