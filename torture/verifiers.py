@@ -24,7 +24,7 @@ from tests.support.client import JSON
 from tests.support.program import colibri
 from tests.support.random_walks import Walk, random_run
 from tests.vectors.builder import bundle_from, text_of
-from tests.verify.conftest import INDEX, MODULE, VECTORS, judge, load_verifier
+from tests.verify.conftest import INDEX, MODULE, VECTORS, judge, load_verifier, without_words
 from tests.verify.test_merkle_vectors import Proof, mutate, python_root, server_accepts
 from torture import ControlFailed, Lab, Trial, Violation
 
@@ -224,7 +224,7 @@ def check_bundles(cases: list[Case], judge: Callable[[bytes, JSON | None], JSON]
     ]
     for case, other in zip(cases, node("verify", items), strict=True):
         verdict, scope = judge(case.data, case.bundle.head), case.bundle.scope
-        if _without_words(verdict) != _without_words(other):
+        if without_words(verdict) != without_words(other):
             raise Violation(
                 f"two verdicts on a {scope} bundle: {verdict} and {other} on {case.data!r}"
             )
@@ -246,19 +246,13 @@ def difference(old: Any, new: Any, path: str = "$") -> str:
     return next(difference(a, b, where) for where, a, b in pairs if a != b)
 
 
-def _without_words(verdict: JSON) -> JSON:
-    """The words of a finding are each verifier's own."""
-    findings = [{**finding, "detail": None} for finding in verdict["findings"]]
-    return {**verdict, "findings": findings}
-
-
 def check_vectors() -> int:
     items = [
         {"path": str(VECTORS / entry["file"]), "root": entry["root"], "head": entry["head"]}
         for entry in INDEX
     ]
     for entry, other in zip(INDEX, node("verify", items), strict=True):
-        if _without_words(judge(PYTHON, entry)) != _without_words(other):
+        if without_words(judge(PYTHON, entry)) != without_words(other):
             raise Violation(f"two verdicts on {entry['file']}")
         if (entry["exit"] == 0) != (other["verdict"] == "good"):
             raise Violation(f"{entry['file']} is said to be {other['verdict']}")

@@ -24,17 +24,6 @@ def rows(database: Path) -> list[str]:
         return [key for (key,) in db.execute(query)]
 
 
-def test_a_success_leaves_its_change_and_one_pair_of_records(tmp_path: Path) -> None:
-    """Design §6: the handler's changes and the exit record commit together."""
-    with Server(tmp_path) as server:
-        result = server.call("keep", key="a")
-        assert result["isError"] is False
-        assert rows(server.database) == ["a"]
-        (pair,) = calls(server.database, "keep")
-        assert (pair.outcome, pair.code) == ("ok", None)
-        assert result["_meta"]["colibri/receipt"]["seq"] == pair.exit
-
-
 @pytest.mark.parametrize(
     ("tool", "then", "outcome", "code"),
     [

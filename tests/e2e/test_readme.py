@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import anyio
-import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -68,9 +67,3 @@ def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
         )
         done = execute(["sh", "-c", command], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
-
-
-@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))
-def test_every_link_of_the_readme_leads_somewhere(path: str) -> None:
-    """A README states only what is there."""
-    assert (ROOT / path).exists()

@@ -1,17 +1,16 @@
 """Eight servers on one database at once: nothing forks, nothing is lost, one seal wins."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from colibri.core import merkle
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.ledger_writer import no_pause
+from tests.support.task_client import refusal
 
 SERVERS, THOUGHTS = 8, 25
 
@@ -84,27 +83,6 @@ def test_eight_servers_record_into_one_session_and_no_thought_is_lost(
     intact(servers)
 
 
-def test_eight_servers_record_into_their_own_sessions_beside_each_other(
-    servers: list[Server],
-) -> None:
-    """Different sessions; each seals its own, and every root is that of its thoughts."""
-    starts = [[{"intent": "mine", "session_id": f"own-{who}"}] for who in range(SERVERS)]
-    succeeded(together(servers, "audit_session_start", *starts))
-    calls = [thoughts(f"own-{who}", who) for who in range(SERVERS)]
-    recorded = succeeded(together(servers, "thought_record", *calls))
-    assert Counter(one["session_id"] for one in recorded) == {
-        f"own-{who}": THOUGHTS for who in range(SERVERS)
-    }
-    seals = [[{"session_id": f"own-{who}"}] for who in range(SERVERS)]
-    for who, seal in enumerate(succeeded(together(servers, "merkle_finalize", *seals))):
-        records = listed(servers[who], f"own-{who}")
-        assert [one["index"] for one in records] == list(range(THOUGHTS))
-        leaves = [bytes.fromhex(one["hash"]) for one in records]
-        root = f"{THOUGHTS}:{merkle.root(leaves).hex()}"
-        assert (seal["root"], seal["record_count"]) == (root, THOUGHTS)
-    intact(servers)
-
-
 def test_one_seal_wins_and_the_others_are_told_its_root(servers: list[Server]) -> None:
     """The others get ERR_ALREADY_FINALIZED with the root; no thought comes after it."""
     servers[0].data("audit_session_start", intent="race", session_id="race")
@@ -130,13 +108,21 @@ def test_one_seal_wins_and_the_others_are_told_its_root(servers: list[Server]) -
     intact(servers)
 
 
-def test_one_of_eight_opens_a_session_of_the_same_name(servers: list[Server]) -> None:
-    """Design §7: ERR_SESSION_EXISTS for all the others."""
-    start = [{"intent": "first come", "session_id": "wanted"}]
-    results = together(servers, "audit_session_start", *[start] * SERVERS)
-    refused = [result for result in results if result["isError"]]
-    assert len(refused) == SERVERS - 1
-    assert {one["structuredContent"]["data"]["error"]["code"] for one in refused} == {
-        "ERR_SESSION_EXISTS"
-    }
+def test_of_eight_servers_that_claim_a_task_exactly_one_wins(servers: list[Server]) -> None:
+    """Design §7: expected_version; ERR_VERSION_CONFLICT has the current version."""
+    ids = [servers[0].data("task_create", title="one")["task_id"] for _ in range(THOUGHTS)]
+    claim: JSON = {"status": "GATHER", "expected_version": 1}
+    claims = [
+        [{"task_id": id, "assignee": f"agent-{who}", **claim} for id in ids]
+        for who in range(SERVERS)
+    ]
+    results = together(servers, "task_update", *claims)
+    for number, id in enumerate(ids):
+        answers = results[number::THOUGHTS]
+        (winner,) = [who for who, answer in enumerate(answers) if not answer["isError"]]
+        for error in (refusal(answer) for answer in answers if answer["isError"]):
+            assert (error["code"], error["current_version"]) == ("ERR_VERSION_CONFLICT", 2)
+            assert f"{id} is at version 2, not 1" in error["message"]
+        task = servers[-1].data("task_get", task_id=id)
+        assert (task["assignee"], task["version"]) == (f"agent-{winner}", 2)
     intact(servers)

@@ -109,44 +109,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize(
-    ("arguments", "found"),
-    [
-        ({}, ["colibri-mine", "poems", "prose"]),
-        ({"search": "VERSE"}, ["colibri-mine", "poems"]),
-        ({"search": "straße"}, ["poems"]),
-        ({"search": "writes prose"}, ["prose"]),
-        ({"search": "  "}, ["colibri-mine", "poems", "prose"]),
-        ({"search": "verse prose"}, []),
-        ({"capability": "write"}, ["poems", "prose"]),
-        ({"capability": "audit", "search": "mine"}, ["colibri-mine"]),
-        ({"capability": "admin"}, []),
-    ],
-)
-def test_skills_are_found_by_words_and_capability(
-    library: Server, arguments: JSON, found: list[str]
-) -> None:
-    """Design §7: search?, capability?; canonical first."""
-    assert names(library.data("skill_list", **arguments)["skills"]) == found
-
-
-@pytest.mark.parametrize(
-    ("arguments", "path"),
-    [
-        ({"capability": "fly"}, "capability"),
-        ({"search": "x" * 257}, "search"),
-        ({"serch": "x"}, "serch"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_refused(library: Server, arguments: JSON, path: str) -> None:
-    """Seed 001 §6.3: ε answers with pattern A."""
-    result = library.call("skill_list", **arguments)
-    assert result["isError"] is True
-    error = result["structuredContent"]["error"]
-    assert error["code"] == "INVALID_PARAMS"
-    assert [issue["path"] for issue in error["details"]["issues"]] == [path]
-
-
 def test_the_filters_find_colibri_s_own_skills_too(library: Server) -> None:
     data = library.data("skill_list")
     assert names(data["packaged"]) == OWN
@@ -168,19 +130,6 @@ def test_without_a_folder_it_says_so_and_names_colibri_s_own(tmp_path: Path) -> 
     assert data["root"] == str(tmp_path / ROOT)
     assert data["note"].startswith(f"there is no folder {tmp_path / ROOT}: a skill is a file ")
     assert names(data["packaged"]) == OWN
-
-
-def test_the_root_can_be_elsewhere(tmp_path: Path) -> None:
-    """Design §11: COLIBRI_SKILLS_ROOT, relative to the project directory."""
-    project = tmp_path / "project"
-    file = tmp_path / "outside" / "one" / "SKILL.md"
-    for folder in (project, file.parent):
-        folder.mkdir(parents=True)
-    file.write_text("---\nname: one\ndescription: x\n---\n")
-    with Server(project, COLIBRI, COLIBRI_SKILLS_ROOT="../outside") as server:
-        data = server.data("skill_list")
-    assert names(data["skills"]) == ["one"]
-    assert data["root"] == str(project / "../outside")
 
 
 def test_a_copy_of_colibri_s_own_skill_is_listed_once_and_a_changed_one_beside_it(
@@ -212,19 +161,6 @@ def test_changes_on_disk_show_without_a_restart(tmp_path: Path) -> None:
         eventually(
             lambda: server.data("server_health")["skill_count"] == 2, "a count of two skills"
         )
-
-
-def test_readonly_lists_skills_and_records_nothing(tmp_path: Path) -> None:
-    """Seed 002: one of the six."""
-    add(tmp_path, "one")
-    with Server(tmp_path, COLIBRI) as server:
-        server.data("skill_list")
-        assert server.close() == 0
-    before = server.database.read_bytes()
-    with Server(tmp_path, COLIBRI, COLIBRI_MODE="READONLY") as server:
-        assert names(server.data("skill_list")["skills"]) == ["one"]
-        assert server.close() == 0
-    assert server.database.read_bytes() == before
 
 
 def test_a_wheel_brings_the_skills_along(tmp_path: Path) -> None:

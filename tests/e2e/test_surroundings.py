@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.support.client import COLIBRI, TOOLBOX, Server
+from tests.support.client import Server
 from tests.support.ledger_reader import (
     calls,
     condition,
@@ -24,7 +24,6 @@ from tests.support.ledger_reader import (
 from tests.support.mounts import immutable, read_only
 
 CANNOT_OPEN = 75
-BAD_SETTINGS = 73
 
 
 @contextmanager
@@ -169,40 +168,6 @@ def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_
     assert [pair.arguments["n"] for pair in calls(server.database, "note")] == [1, 3]
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("AMS_MODE", "FULL"),
-        ("COLIBRI_DATABASE", "x.db"),
-        ("COLIBRI_MODE", "full"),
-        ("COLIBRI_LOG_LEVEL", "loud"),
-        ("COLIBRI_HEALTH_INTERVAL_MS", "soon"),
-    ],
-)
-def test_a_setting_that_cannot_be_meant_ends_the_server_with_73(
-    tmp_path: Path, setting: str, value: str
-) -> None:
-    """Design §11: naming each and what to do; nothing has been created by then."""
-    with Server(tmp_path, COLIBRI, handshake=False, **{setting: value}) as server:
-        assert server.wait() == BAD_SETTINGS
-        assert server.receive() is None
-        assert f"[colibri] fatal: {setting} " in server.stderr
-        assert value not in server.stderr.replace("FULL", "")
-    assert not (tmp_path / "data").exists()
-
-
-def test_all_bad_settings_are_named_at_once_and_an_empty_one_counts_as_unset(
-    tmp_path: Path,
-) -> None:
-    """Design §11."""
-    settings = {"AMS_X": "1", "COLIBRI_X": "1", "COLIBRI_SEED": "-1", "COLIBRI_MODE": ""}
-    with Server(tmp_path, COLIBRI, handshake=False, **settings) as server:
-        assert server.wait() == BAD_SETTINGS
-        fatal = [line for line in server.stderr.splitlines() if "fatal" in line]
-        assert len(fatal) == 3
-        assert "COLIBRI_MODE " not in " ".join(line.partition(":")[0] for line in fatal)
-
-
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
 @pytest.mark.parametrize("ended", ["cleanly", "by a kill"])
 def test_readonly_and_minimal_leave_every_byte_as_it_was(
@@ -239,22 +204,6 @@ def test_readonly_serves_a_database_on_a_read_only_file_system(tmp_path: Path) -
     with read_only(tmp_path / "data"), Server(tmp_path, COLIBRI_MODE="READONLY") as server:
         assert server.data("verify") == {"valid": True, "records": 100}
         assert server.close() == 0
-
-
-def test_what_is_created_is_for_its_owner_only_whatever_the_umask(tmp_path: Path) -> None:
-    """Design §12: the directory 0700, the files 0600, also -wal and -shm."""
-    program = ("sh", "-c", 'umask 0; exec "$0" "$@"', *TOOLBOX)
-    with Server(tmp_path, program, COLIBRI_DB_PATH="deep/data/colibri.db") as server:
-        server.data("note", n=1)
-        files = {path.name: permissions(path) for path in (tmp_path / "deep" / "data").iterdir()}
-        names = ["colibri.db", "colibri.db-shm", "colibri.db-wal", "colibri.db.lock"]
-        assert files == dict.fromkeys(names, 0o600)
-        assert permissions(tmp_path / "deep") == 0o700
-        assert permissions(tmp_path / "deep" / "data") == 0o700
-
-
-def permissions(path: Path) -> int:
-    return path.stat().st_mode & 0o7777
 
 
 def contents(directory: Path) -> dict[str, str]:

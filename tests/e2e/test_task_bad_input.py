@@ -135,19 +135,6 @@ def test_a_refused_value_is_never_repeated(server: Server) -> None:
     assert len(long["content"][0]["text"]) < 1_000
 
 
-def test_the_control_character_is_named_by_its_number_and_place(server: Server) -> None:
-    """Design §6: what was wrong."""
-    (issue,) = issues(server.call("task_create", title="safe\u202etxt"))
-    assert issue["problem"] == "holds the control character U+202E at position 4"
-
-
-def test_a_misspelt_field_is_answered_with_the_nearest_known_one(server: Server) -> None:
-    """Design §7: refuse unknown keys and name the nearest known key."""
-    (issue,) = issues(server.call("task_list", asignee="ada"))
-    assert issue["problem"] == "is not a known field; did you mean assignee?"
-    assert issue["allowed"] == "the fields status, project, assignee, search, limit, offset"
-
-
 @pytest.mark.parametrize(
     ("call", "code", "facts"),
     [
@@ -183,15 +170,3 @@ def test_no_search_is_a_fault(server: Server, search: str) -> None:
     """Design §7: words are looked for as they are; none has a meaning of its own."""
     page = server.data("task_list", search=search)
     assert page == {"tasks": [], "total_count": 0, "next_offset": None}
-
-
-def test_an_offset_beyond_the_end_is_an_empty_page(server: Server) -> None:
-    """Design §7: total_count is of all matches."""
-    page = server.data("task_list", offset=2**53 - 1)
-    assert page == {"tasks": [], "total_count": 2, "next_offset": None}
-
-
-def test_unknown_names_in_a_filter_give_an_empty_list(server: Server) -> None:
-    """Design §7."""
-    assert server.data("task_list", project="nobody's")["total_count"] == 0
-    assert server.data("task_next_actions", assignee="nobody")["tasks"] == []

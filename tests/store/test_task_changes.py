@@ -8,8 +8,9 @@ from apsw import ConstraintError
 
 from colibri.core.errors import Refused
 from tests.store.conftest import Writer
+from tests.support.ledger_writer import JSON, TO_VERIFY
 from tests.support.query_plans import plans
-from tests.support.task_store import JSON, TO_VERIFY, TaskStore, records
+from tests.support.task_store import TaskStore, records
 
 Act = Callable[[TaskStore], object]
 
@@ -118,12 +119,12 @@ def test_null_clears_and_an_unnamed_field_stays(store: TaskStore) -> None:
 def test_a_retry_begins_a_new_attempt_which_needs_new_evidence(store: TaskStore) -> None:
     """Design §8: VERIFY → GATHER adds one to attempt; thoughts count since the attempt began."""
     store.create()
-    store.think("T-0001")
+    store.give_evidence("T-0001")
     store.move("T-0001", *TO_VERIFY)
     assert store.update("T-0001", status="GATHER").attempt == 2
     store.move("T-0001", *TO_VERIFY[1:])
     assert refusal(store, done).code == "ERR_WRITEBACK_REQUIRED"
-    store.think("T-0001")
+    store.give_evidence("T-0001")
     task = store.update("T-0001", status="DONE")
     assert (task.status, task.attempt) == ("DONE", 2)
 
@@ -276,7 +277,7 @@ def test_done_without_evidence_is_refused_and_names_what_is_missing(store: TaskS
     """Design §8, the writeback rule."""
     store.create()
     store.create()
-    store.think("T-0002")
+    store.give_evidence("T-0002")
     store.move("T-0001", *TO_VERIFY)
     refused = refusal(store, act(status="DONE", title="x"))
     assert refused.code == "ERR_WRITEBACK_REQUIRED"

@@ -11,8 +11,9 @@ from colibri.core.errors import Refused
 from colibri.store import tasks
 from colibri.store.sqlite import search as index
 from tests.store.conftest import Writer
+from tests.support.ledger_writer import JSON, TO_VERIFY
 from tests.support.query_plans import plans
-from tests.support.task_store import JSON, TO_VERIFY, TaskStore, in_memory
+from tests.support.task_store import TaskStore, in_memory
 
 STATES = ("INIT", *TO_VERIFY, "DONE", "CANCELLED")
 
@@ -64,7 +65,7 @@ def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: Ta
     verify = store.move("T-0002", "APPLY", "VERIFY")
     lacking = {"DONE": ["a thought about this attempt: thought_record with task_id T-0002"]}
     assert tasks.needs(store.db, verify) == lacking
-    store.think("T-0002")
+    store.give_evidence("T-0002")
     assert tasks.needs(store.db, verify) == {}
     assert tasks.next_states(verify) == ("DONE", "GATHER", "CANCELLED")
 

@@ -8,7 +8,7 @@ from apsw import Connection
 from colibri.core.rows import Row
 from colibri.store.sqlite import search
 from tests.store.conftest import Writer
-from tests.support.ledger_writer import disable_triggers
+from tests.support.ledger_writer import JSON, disable_triggers
 from tests.support.task_store import TaskStore, last_of, records, story
 
 Tamper = Callable[[Connection], None]
@@ -197,7 +197,7 @@ def test_a_broken_rule_after_the_part_that_is_checked_is_left_to_the_next_check(
     """store/verify.py: what breaks the rules there is for the next verification to tell."""
     before = store.verify().record_count
     payload = {"task_id": "T-0002", "version": 2, "attempt": 1, "set": {"status": ["INIT", "PLAN"]}}
-    store.forge("task", payload, task="T-0002")
+    store.forge_in_a_call("task", payload, task="T-0002")
     columns = "status = 'PLAN', version = 2, updated_at = (SELECT max(at) FROM ledger)"
     store.db.execute(f"UPDATE tasks SET {columns} WHERE number = 2")
     assert store.breaks(upto=before) == []
@@ -263,7 +263,9 @@ def test_the_records_that_a_check_reads_are_those_the_store_wrote(store: TaskSto
     """The negative control: this log breaks a rule as soon as one record says another thing."""
     assert [payload["version"] for _, payload in records(store.db, "T-0001")][-1] == 7
     store.move("T-0003", "ANALYZE")
-    forged = {"task_id": "T-0003", "version": 4, "attempt": 1}
-    store.forge("task", {**forged, "set": {"status": ["ANALYZE", "VERIFY"]}}, task="T-0003")
+    forged: JSON = {"task_id": "T-0003", "version": 4, "attempt": 1}
+    store.forge_in_a_call(
+        "task", {**forged, "set": {"status": ["ANALYZE", "VERIFY"]}}, task="T-0003"
+    )
     found = {what for _, what, _ in store.breaks()}
     assert found == {"illegal-move", "altered-task"}

@@ -14,12 +14,6 @@ def store(writer: Writer) -> Iterator[TaskStore]:
         yield story(opened.db)
 
 
-def erase(store: TaskStore, *seqs: int) -> None:
-    for seq in seqs:
-        store.db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (seq,))
-    store.erase(seqs)
-
-
 def blank(store: TaskStore, number: int) -> None:
     columns = "title = '[erased]', description = '[erased]'"
     store.db.execute(f"UPDATE tasks SET {columns} WHERE number = ?", (number,))
@@ -29,7 +23,7 @@ def blank(store: TaskStore, number: int) -> None:
 
 def test_an_erased_thought_is_still_evidence(store: TaskStore) -> None:
     """Design §9: an erasure takes the text away; the record stays."""
-    erase(store, last_of(store, "T-0001", "thought"))
+    store.erase(last_of(store, "T-0001", "thought"))
     assert store.breaks() == []
 
 
@@ -39,7 +33,7 @@ def test_an_erased_text_leaves_its_task_as_sound_as_before(
     store: TaskStore, id: str, number: int, upto: int | None
 ) -> None:
     """Design §9: replaces the text in the projections by `[erased]`."""
-    erase(store, last_of(store, id, "task.text"))
+    store.erase(last_of(store, id, "task.text"))
     assert store.breaks(upto=upto) == [(None, "altered-task", store.breaks(upto=upto)[0][2])]
     blank(store, number)
     assert store.breaks(upto=upto) == []
@@ -50,7 +44,7 @@ def test_an_erased_text_leaves_its_task_as_sound_as_before(
 def test_an_erasure_cannot_take_a_move_away(store: TaskStore) -> None:
     """Design §9: payloads of thought, task.text, session.open and call.enter only."""
     seq = last_of(store, "T-0001", "task")
-    erase(store, seq)
+    store.erase(seq)
     erasure = store.verify().record_count
     assert [(at, what) for at, what, _ in store.breaks()] == [(erasure, "bad-erasure")]
 
@@ -58,6 +52,6 @@ def test_an_erasure_cannot_take_a_move_away(store: TaskStore) -> None:
 def test_a_change_after_the_end_stays_visible_when_its_text_is_erased(store: TaskStore) -> None:
     """Design §8: a terminal task refuses every change."""
     text = {"task_id": "T-0001", "version": 8, "set": {"title": ["one", "uno"]}}
-    seq = store.forge("task.text", text, task="T-0001").seq
-    erase(store, seq)
+    seq = store.forge_in_a_call("task.text", text, task="T-0001").seq
+    store.erase(seq)
     assert store.breaks()[0][:2] == (seq, "change-after-end")

@@ -7,6 +7,7 @@ part of it, and a whole one is the rows of a database for the server's check.
 
 import base64
 import copy
+import functools
 import json
 from collections.abc import Callable
 from random import Random
@@ -150,7 +151,7 @@ def server_findings(forged: Forged) -> list[Finding] | None:
     A table holds a whole log, keeps its rows in order and has no head of its own.
     """
     bundle = forged.bundle
-    if (bundle["scope"], forged.root, forged.head) != (None, None, None):
+    if (bundle["scope"], bundle["proofs"], forged.root, forged.head) != (None, [], None, None):
         return None
     try:
         rows = [_row(base64.b64decode(text), bundle) for text in bundle["headers"]]
@@ -183,14 +184,21 @@ def _row(raw: bytes, bundle: Object) -> Row:
     return row
 
 
-def _database(rows: list[Row], log: str) -> apsw.Connection:
-    """A database of somebody who respects nothing, with these rows."""
+@functools.cache
+def _empty(log: str) -> bytes:
     db = connect(":memory:", "write")
     for migration in load_migrations():
         db.execute(migration.sql)
     create_log(db, log)
     for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         db.execute(f"DROP TRIGGER {name}")
+    return db.serialize("main")
+
+
+def _database(rows: list[Row], log: str) -> apsw.Connection:
+    """A database of somebody who respects nothing, with these rows."""
+    db = connect(":memory:", "write")
+    db.deserialize("main", _empty(log))
     db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
     marks = ", ".join("?" * len(Row._fields))
     db.executemany(f"INSERT INTO ledger VALUES ({marks})", rows)

@@ -95,17 +95,19 @@ class Lab:
 
         return self.call("task_create", act)
 
-    def update(self, task: str, **changes: Any) -> Task:
+    def update(self, task: str, *, expected_version: int | None = None, **changes: Any) -> Task:
         def act(call: "Call") -> Task:
+            version = expected_version
             return task_changes.update(
-                self.db, call.append, task, changes=changes, expected_version=None, now=call.now
+                self.db, call.append, task, changes=changes, expected_version=version, now=call.now
             )
 
         return self.call("task_update", act, task=task)
 
-    def move(self, task: str, *states: str) -> None:
+    def move(self, task: str, *states: str) -> Task:
         for status in states:
-            self.update(task, status=status)
+            moved = self.update(task, status=status)
+        return moved
 
     def read(self, tool: str = "task_list", *, session: str | None = None) -> None:
         """A call that changes nothing."""

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from tests.support.forging import Forged, findings, forged, server_findings
 from tests.vectors.builder import bundle_from, text_of
-from tests.verify.conftest import INDEX, VECTORS, Node
+from tests.verify.conftest import INDEX, VECTORS, Node, without_words
 
 FORGERIES = 500  # 5,000 in scripts/torture agreement
 
@@ -30,7 +30,7 @@ def test_the_server_finds_in_every_vector_of_a_log_what_the_verifiers_find(
 def test_all_three_find_the_same_in_logs_that_were_forged_at_random(
     python: ModuleType, node: Node
 ) -> None:
-    """The two that read bundles word for word, also in those of a part of a log."""
+    """The two that read bundles also in those of a part of a log."""
     chance, seen, kinds = random.Random(1417), Counter[str](), Counter[str]()
     cases = [forged(chance) for _ in range(FORGERIES)]
     others = node("verify", [case.for_node() for case in cases])
@@ -40,7 +40,7 @@ def test_all_three_find_the_same_in_logs_that_were_forged_at_random(
         if not mine["bundle"]:  # what is wrong with a file that is no bundle: each in its own words
             assert mine["verdict"] == other["verdict"] == "cannot tell"
             continue
-        assert mine == other, case.for_node()
+        assert without_words(mine) == without_words(other), case.for_node()
         server = server_findings(case)
         assert server is None or server == findings(mine), case.for_node()
         seen.update(code for code, _ in findings(mine))
