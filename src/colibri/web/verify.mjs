@@ -405,7 +405,8 @@ function whyNot(value, shape) {
   if (names.length !== wanted.size || !names.every((name) => wanted.has(name))) {
     return `its members are not ${[...wanted.keys()].join(" ")}`;
   }
-  const wrong = [...wanted].filter(([name, fits]) => !fits(value[name])).map(([name]) => name);
+  const wrong = [];
+  for (const [name, fits] of wanted) if (!fits(value[name])) wrong.push(name);
   return wrong.length > 0 ? `not as the format has it: ${wrong.join(" ")}` : "";
 }
 
@@ -425,11 +426,9 @@ class Invalid extends Error {}
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lossy = new TextDecoder("utf-8", { ignoreBOM: true });
 const encoder = new TextEncoder();
-const STOP = /["\\\u0000-\u001f]/g; // no pattern repeats without bound: long texts exhaust its stack
-const NUMBER = /-?(?:0|[1-9][0-9]{0,15})(?![0-9.eE])/y;
-const WORD = /true|false|null/y;
 const SURROGATE = /\p{Surrogate}/u;
-const WORDS = { true: true, false: false, null: null };
+const NOT_ASCII = /[^\u0000-\u007f]/;
+const [QUOTE, COMMA, BRACKET, BACKSLASH, BRACE] = [34, 44, 91, 92, 123];
 
 function decodeText(bytes) {
   try {
@@ -439,103 +438,11 @@ function decodeText(bytes) {
   }
 }
 
-/** The one JSON value that a text is; Invalid for all that §1 does not allow. */
-function parseJson(text) {
-  let [at, items] = [0, 0];
-  const count = () => {
-    items += 1;
-    if (items > MAX_ITEMS) throw new Invalid("too many items");
-  };
-  const expect = (holds) => {
-    if (!holds) throw new Invalid(`not JSON, or a number that is no integer, at character ${at}`);
-  };
-  const take = (pattern) => {
-    pattern.lastIndex = at;
-    const match = pattern.exec(text);
-    expect(match !== null);
-    at = pattern.lastIndex;
-    return match[0];
-  };
-  const space = () => {
-    while (" \t\n\r".includes(text[at] ?? "x")) at += 1;
-  };
-  const skip = (character) => {
-    if (text[at] !== character) return false;
-    at += 1;
-    space();
-    return true;
-  };
-  const string = () => {
-    expect(text[at] === '"');
-    let escaped = false;
-    for (STOP.lastIndex = at + 1; ; STOP.lastIndex += 1) {
-      const stop = STOP.exec(text);
-      expect(stop !== null && stop[0] >= '"');
-      if (stop[0] === '"') break;
-      escaped = true; // the next character is not a stop, whatever it is
-    }
-    const raw = text.slice(at, STOP.lastIndex);
-    let value = raw.slice(1, -1);
-    try {
-      if (escaped) value = JSON.parse(raw);
-    } catch {
-      expect(false);
-    }
-    if (SURROGATE.test(value)) throw new Invalid("a lone surrogate");
-    at += raw.length;
-    return value;
-  };
-  const number = () => {
-    const value = Number(take(NUMBER));
-    if (!Number.isSafeInteger(value)) throw new Invalid("a number beyond ±(2^53-1)");
-    return value;
-  };
-  const object = (depth) => {
-    const value = Object.create(null);
-    if (skip("}")) return value;
-    do {
-      count();
-      const key = string();
-      space();
-      expect(skip(":"));
-      if (key in value) throw new Invalid("a key comes twice");
-      value[key] = any(depth);
-    } while (skip(","));
-    expect(skip("}"));
-    return value;
-  };
-  const array = (depth) => {
-    const value = [];
-    if (skip("]")) return value;
-    do {
-      count();
-      value.push(any(depth));
-    } while (skip(","));
-    expect(skip("]"));
-    return value;
-  };
-  const any = (depth) => {
-    const first = text[at];
-    if (first === "{" || first === "[") {
-      if (depth === MAX_DEPTH) throw new Invalid("nested too deeply");
-      skip(first);
-      return first === "{" ? object(depth + 1) : array(depth + 1);
-    }
-    const isNumber = first === "-" || (first >= "0" && first <= "9");
-    const value = first === '"' ? string() : isNumber ? number() : WORDS[take(WORD)];
-    space();
-    return value;
-  };
-  space();
-  const value = any(0);
-  expect(at === text.length);
-  return value;
-}
-
 /** The value of canonical bytes, or null; and what is wrong with it, or nothing. */
 function parseCanonical(bytes, shape) {
   try {
     const text = decodeText(bytes);
+    checkItems(text);
     const value = parseJson(text);
     return dump(value) === text ? [value, whyNot(value, shape)] : [null, "not in canonical form"];
   } catch (problem) {
@@ -543,12 +450,51 @@ function parseCanonical(bytes, shape) {
   }
 }
 
-function dump(value) {
-  if (Array.isArray(value)) return `[${value.map(dump).join(",")}]`;
-  if (!isObject(value)) return JSON.stringify(value);
-  const keys = Object.keys(value).sort();
-  if (keys.some((key) => /[^\u0000-\u007f]/.test(key))) throw new Invalid("a key that is not ASCII");
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${dump(value[key])}`).join(",")}}`;
+/** Before anything is made of them: a few bytes each become many in memory. */
+function checkItems(text) {
+  if (text.length <= MAX_ITEMS) return;
+  let [items, quoted] = [0, false];
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) quoted = !quoted;
+    else if (quoted) at += code === BACKSLASH ? 1 : 0;
+    else if (code === COMMA || ((code === BRACE || code === BRACKET) && !isEmpty(text, at))) items += 1;
+  }
+  if (items > MAX_ITEMS) throw new Invalid("too many items");
+}
+
+const isEmpty = (text, at) => text[at + 1] === (text[at] === "{" ? "}" : "]");
+
+function parseJson(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Invalid("not JSON");
+  }
+}
+
+/** The canonical form of a value; Invalid if it has none. A key that came twice is not in it. */
+function dump(value, depth = 1) {
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "number") {
+    if (Number.isSafeInteger(value)) return String(value);
+    throw new Invalid("a number that is no integer within ±(2^53-1)");
+  }
+  if (value === null || typeof value === "boolean") return String(value);
+  if (depth > MAX_DEPTH) throw new Invalid("nested too deeply");
+  if (Array.isArray(value)) return `[${value.map((item) => dump(item, depth + 1)).join(",")}]`;
+  let text = "";
+  for (const key of Object.keys(value).sort()) {
+    if (NOT_ASCII.test(key)) throw new Invalid("a key that is not ASCII");
+    text += `${text === "" ? "{" : ","}${quote(key)}:${dump(value[key], depth + 1)}`;
+  }
+  return text === "" ? "{}" : `${text}}`;
+}
+
+function quote(text) {
+  const quoted = JSON.stringify(text);
+  if (quoted.includes("\\ud") && SURROGATE.test(text)) throw new Invalid("a lone surrogate");
+  return quoted;
 }
 
 /** What an Invalid says; any other error is a fault of this program, and not caught. */
@@ -690,7 +636,6 @@ const VERSION =
   /^[ \t\r\n]{0,16}\{[ \t\r\n]{0,16}"format"[ \t\r\n]{0,16}:[ \t\r\n]{0,16}"(colibri-bundle\/[^"\\]{0,100})"/;
 const PIECE = 1024 * 1024;
 const NEWLINE = 10;
-const QUOTE = 34;
 const [HEAD, INDEX] = ['{"head":', '{"index":'].map((text) => encoder.encode(text));
 const [BODY, HEADER, COMMA_HEADER, NONCE, END] = // the parts of a record's line
   ['{"body":"', '{"header":"', '","header":"', '","nonce":"', '"}'].map((text) => encoder.encode(text));
