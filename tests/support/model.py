@@ -215,13 +215,14 @@ class Model(task_model.Model):
         if session_id is not None:
             session = self._session(session_id)
             last = session.end_seq or before
-            outside = f"records before {session.open_seq} and after {last}, and the moves of tasks"
+            outside = f"records before {session.open_seq} and after {last}"
+            outside += ", the moves of tasks, and the indexes"
             count = last - session.open_seq + 1
             notes = [NO_HEAD, {"code": "scope", "detail": outside}]
             return {**good, "record_count": count, "not_checked": notes}
         if task_id is not None:
             self._get(task_id)
-            outside = "records that do not name the task, and calls that are open"
+            outside = "records that do not name the task, calls that are open, and the indexes"
             count = self.ledger.about[task_id]
             notes = [NO_HEAD, {"code": "scope", "detail": outside}]
             return {**good, "record_count": count, "not_checked": notes}

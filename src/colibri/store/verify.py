@@ -89,7 +89,7 @@ def verify_session(
             report = _with(report, "altered-session", altered)
         elif found.sound:
             report = report.with_notes(_UNREADABLE)
-    outside = f"records before {first} and after {last}, and the moves of tasks"
+    outside = f"records before {first} and after {last}, the moves of tasks, and the indexes"
     return report.with_notes(Note("scope", outside))
 
 
@@ -100,7 +100,9 @@ def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
         last = newest if upto is None else min(upto, newest)
         own = [seq for seq in ledger.seqs_of_task(db, id) if seq <= last]
         breaks = [broken for seq in own for broken in check_range(db, seq, seq)]
-        about = Note("scope", "records that do not name the task, and calls that are open")
+        about = Note(
+            "scope", "records that do not name the task, calls that are open, and the indexes"
+        )
         notes = [NO_HEAD, about]
         if breaks:
             notes.append(Note("skipped", "the moves and the row of the task"))

@@ -199,7 +199,9 @@ _fields = attrgetter(*Thought.__struct_fields__)  # in their order
 )
 def check(work: Work, args: Verify) -> Verdict:
     """audit_verify_chain."""
-    from colibri.store import verify  # noqa: PLC0415 - only who verifies pays for the check
+    # Only who verifies pays for the check.
+    from colibri.store import verify  # noqa: PLC0415
+    from colibri.store.sqlite import indexes  # noqa: PLC0415
 
     if strange := foreign(work.db):  # then nothing that it shows can be believed
         return _verdict(core.only("foreign-schema", strange))
@@ -210,7 +212,11 @@ def check(work: Work, args: Verify) -> Verdict:
     if args.task_id is not None:
         tasks.get(work.db, args.task_id)
         return _verdict(verify.verify_task(work.db, args.task_id, upto=work.before))
-    return _verdict(verify.verify(work.db, upto=work.before, pause=work.pause))
+    report = verify.verify(work.db, upto=work.before, pause=work.pause)
+    if report.valid:
+        damage = indexes.damaged(work.db, pause=work.pause)
+        report = report.with_breaks(core.Break(None, "damaged-file", what) for what in damage)
+    return _verdict(report)
 
 
 def _verdict(report: core.Report) -> Verdict:

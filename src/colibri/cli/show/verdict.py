@@ -28,7 +28,7 @@ MEANINGS = {
     "wrong-order": "records have changed places",
     "broken-link": "it does not follow the record before it: one of the two was exchanged",
     "head-differs": "the log was rewritten, or your head is of another log",
-    "damaged-file": "SQLite cannot read all of the file, or parts of it are gone",
+    "damaged-file": "SQLite cannot read all of the file, parts of it are gone, or an index lies",
     "missing-record": "records were taken out",
     "missing-payload": "its content was taken out, and no erasure says so",
     "truncated": "the tail was cut off, or an older copy was put back",

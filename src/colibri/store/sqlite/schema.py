@@ -103,19 +103,17 @@ def upto(version: int) -> list[Migration]:
     return [step for step in load_migrations() if step.version <= version]
 
 
-def integrity_check(db: Connection) -> list[str]:
-    """What SQLite finds wrong with the whole file, then with the contents of each index."""
-    if found := quick_check(db):
-        return found
-    rows = db.execute("SELECT integrity_check FROM pragma_integrity_check")
-    return [str(found) for (found,) in rows if found != "ok"]
+def integrity_check(db: Connection, table: str | None = None) -> list[str]:
+    """What SQLite finds wrong with the file or a table, then with the contents of each index."""
+    return quick_check(db, table) or _told(db, "integrity_check", table)
 
 
 def quick_check(db: Connection, table: str | None = None) -> list[str]:
     """What SQLite finds wrong with a table, or with the whole file; nothing, if all is well."""
-    rows = (
-        db.execute("SELECT quick_check FROM pragma_quick_check")
-        if table is None
-        else db.execute("SELECT quick_check FROM pragma_quick_check(?)", (table,))
-    )
+    return _told(db, "quick_check", table)
+
+
+def _told(db: Connection, pragma: str, table: str | None) -> list[str]:
+    argument, values = ("", ()) if table is None else ("(?)", (table,))
+    rows = db.execute(f"SELECT {pragma} FROM pragma_{pragma}{argument}", values)
     return [str(found) for (found,) in rows if found != "ok"]
