@@ -26,10 +26,10 @@ from colibri.core.modes import Mode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 LOG_LEVELS = ("error", "warn", "info", "debug")
 _MAX_INT = 2**31 - 1
-_SKILLS = ".agents/skills"
 
 # variable -> (smallest value, default)
 _INTEGERS = {
@@ -40,13 +40,8 @@ _INTEGERS = {
     "COLIBRI_HEALTH_MAX_LAG_MS": (1, 5_000),
     "COLIBRI_HEALTH_MAX_QUEUE": (1, 768),
 }
-KNOWN = (
-    "COLIBRI_MODE",
-    "COLIBRI_DB_PATH",
-    "COLIBRI_SKILLS_ROOT",
-    "COLIBRI_LOG_LEVEL",
-    *_INTEGERS,
-)
+_TEXTS = ("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL")
+KNOWN = (*_TEXTS, *_INTEGERS)
 
 
 class Config(Frozen):
@@ -81,34 +76,24 @@ class Config(Frozen):
 def load(project: str | None = None, environ: "Mapping[str, str] | None" = None) -> Config:
     """Read the environment, or raise a ConfigError that names every problem at once."""
     env = {k: v for k, v in (os.environ if environ is None else environ).items() if v != ""}
-    problems = _strangers(env)
+    problems = _unknown(env)
     mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
     level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
-    numbers = {name: _integer(env, name, problems) for name in _INTEGERS}
+    values: dict[str, Any] = {name: _integer(env, name, problems) for name in _INTEGERS}
     root = _project(project or env.get("CLAUDE_PROJECT_DIR") or "", problems)
-    database = "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db"
-    paths = {
-        "COLIBRI_DB_PATH": os.path.join(root, env.get("COLIBRI_DB_PATH", database)),
-        "COLIBRI_SKILLS_ROOT": os.path.join(root, env.get("COLIBRI_SKILLS_ROOT", _SKILLS)),
+    usual = {
+        "COLIBRI_DB_PATH": "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db",
+        "COLIBRI_SKILLS_ROOT": ".agents/skills",
     }
+    paths = {name: os.path.join(root, env.get(name, there)) for name, there in usual.items()}
     _refuse_strange_paths(paths, problems)
     if "COLIBRI_DB_PATH" not in env:
-        _refuse_links(root, database, problems)
+        _refuse_links(root, usual["COLIBRI_DB_PATH"], problems)
     if problems:
         raise ConfigError(problems)
-    return Config(
-        mode=Mode(mode),
-        project=root,
-        db_path=paths["COLIBRI_DB_PATH"],
-        skills_root=paths["COLIBRI_SKILLS_ROOT"],
-        log_level=level,
-        startup_timeout_ms=numbers["COLIBRI_STARTUP_TIMEOUT_MS"],
-        seed=numbers["COLIBRI_SEED"],
-        health_interval_ms=numbers["COLIBRI_HEALTH_INTERVAL_MS"],
-        health_max_rss_mb=numbers["COLIBRI_HEALTH_MAX_RSS_MB"],
-        health_max_lag_ms=numbers["COLIBRI_HEALTH_MAX_LAG_MS"],
-        health_max_queue=numbers["COLIBRI_HEALTH_MAX_QUEUE"],
-    )
+    values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level)
+    fields = {name.removeprefix("COLIBRI_").lower(): value for name, value in values.items()}
+    return Config(project=root, **fields)
 
 
 def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
@@ -168,7 +153,7 @@ def _refuse_links(root: str, database: str, problems: list[str]) -> None:
             return
 
 
-def _strangers(env: "Mapping[str, str]") -> list[str]:
+def _unknown(env: "Mapping[str, str]") -> list[str]:
     problems = []
     for name in sorted(env):
         if name.startswith("AMS_"):
@@ -179,24 +164,17 @@ def _strangers(env: "Mapping[str, str]") -> list[str]:
 
 
 def _choice(
-    env: "Mapping[str, str]",
-    name: str,
-    allowed: tuple[str, ...],
-    default: str,
-    problems: list[str],
+    env: "Mapping[str, str]", name: str, allowed: tuple[str, ...], usual: str, problems: list[str]
 ) -> str:
-    value = env.get(name, default)
-    if value in allowed:
-        return value
-    problems.append(f"{name} must be one of {', '.join(allowed)}")
-    return default
+    value = env.get(name, usual)
+    if value not in allowed:
+        problems.append(f"{name} must be one of {', '.join(allowed)}")
+    return value
 
 
 def _integer(env: "Mapping[str, str]", name: str, problems: list[str]) -> int:
     least, default = _INTEGERS[name]
-    text = env.get(name)
-    if text is None:
-        return default
+    text = env.get(name, str(default))
     if text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_INT)):
         value = int(text)
         if least <= value <= _MAX_INT:

@@ -117,7 +117,7 @@ def test_the_functions_take_what_the_contract_says() -> None:
 @requirement("000:1d:main")
 def test_importing_the_server_does_not_run_it() -> None:
     """Seed 000 §1d: tests import the module without a server starting."""
-    done = python("import colibri.server, colibri.__main__, colibri.server.serve; print('idle')")
+    done = python("import colibri.server, colibri.__main__, colibri.server.context; print('idle')")
     assert (done.stdout, done.stderr, done.returncode) == ("idle\n", "", 0)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from colibri.server import load
+from colibri.server import call
 from colibri.server.context import add_tool
 from colibri.server.log import Log
 from colibri.store.sqlite.transaction import Transaction
@@ -54,7 +54,7 @@ def test_two_signals_with_nothing_running_are_an_orderly_end(
 
 def test_no_text_of_others_passes_for_a_line_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown tool's name reached stderr as it was; now none does, and nothing is raw."""
-    monkeypatch.setattr(load, "MAX_CALLS", 0)
+    monkeypatch.setattr(call, "MAX_CALLS", 0)
     server = Linked()
     with server:
         answers = [server.call(name) for name in (HOSTILE, f"ghp_{'a' * 36}{HOSTILE}")]

@@ -18,7 +18,7 @@ from colibri.tools import schema
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.hostile_lines import dump, request
 
-VALIDATORS = {tool.name: schema.validator(tool.input) for tool in CATALOGUE}
+VALIDATORS = {tool.name: schema.Validator(tool.input) for tool in CATALOGUE}
 
 
 class Target:

@@ -74,7 +74,7 @@ class OneOf(Struct, forbid_unknown_fields=True):
 def issues(struct: type[Struct], arguments: object) -> dict[str, dict[str, object]]:
     """What stage 2 says, by path."""
     with pytest.raises(Invalid) as caught:
-        schema.validator(struct)(arguments)
+        schema.Validator(struct)(arguments)
     found = {str(issue["path"]): issue for issue in caught.value.issues}
     assert len(found) == len(caught.value.issues)
     assert all(issue.keys() == {"path", "problem", "allowed"} for issue in found.values())
@@ -95,7 +95,7 @@ def everything(node: Any, of: Callable[[dict[str, Any]], bool]) -> list[dict[str
 
 def test_arguments_that_fit_become_the_struct() -> None:
     """Seed 001 §5: the same schema that is advertised."""
-    task = schema.validator(Task)({"title": "a", "type": "plan", "path": [{"x": 1}]})
+    task = schema.Validator(Task)({"title": "a", "type": "plan", "path": [{"x": 1}]})
     assert task == Task(title="a", type="plan", path=[Point(x=1)])
 
 
@@ -159,7 +159,7 @@ def test_a_strange_key_is_made_printable_and_short() -> None:
 
 def test_a_struct_that_does_not_forbid_them_ignores_unknown_keys() -> None:
     """Seed 003 §3.1: as the probes do."""
-    assert schema.validator(Loose)({"n": 1, "more": 2}) == Loose(n=1)
+    assert schema.Validator(Loose)({"n": 1, "more": 2}) == Loose(n=1)
 
 
 @pytest.mark.parametrize("arguments", [None, [], "x", 1])
@@ -184,7 +184,7 @@ def test_arguments_that_are_no_object_are_one_issue(arguments: object) -> None:
 def test_the_value_itself_is_never_repeated(field: str, value: object) -> None:
     """Design §6: it may be a secret; msgspec would repeat enum values and tags."""
     with pytest.raises(Invalid) as caught:
-        schema.validator(Task)({"title": "a", "type": "plan", field: value})
+        schema.Validator(Task)({"title": "a", "type": "plan", field: value})
     assert SECRET not in repr(caught.value.issues) + str(caught.value)
 
 
@@ -199,13 +199,13 @@ def test_an_enum_says_which_values_there_are() -> None:
 
 def test_a_renamed_field_goes_by_its_wire_name() -> None:
     """What the client sees is what it is told."""
-    assert schema.validator(Renamed)({"from": 1}) == Renamed(from_=1)
+    assert schema.Validator(Renamed)({"from": 1}) == Renamed(from_=1)
     assert issues(Renamed, {"from_": 1}).keys() == {"from", "from_"}
 
 
 def test_a_rule_about_several_fields_is_an_issue_too() -> None:
     """Design §8: no field at all is INVALID_PARAMS; a raise here must not end the lane."""
-    assert schema.validator(OneOf)({"a": 1}) == OneOf(a=1)
+    assert schema.Validator(OneOf)({"a": 1}) == OneOf(a=1)
     assert issues(OneOf, {})[""]["problem"] == "give a or b"
 
 
@@ -281,7 +281,7 @@ def test_what_says_nothing_to_an_agent_is_left_out() -> None:
     assert made.keys() == {"task_id", "default", "pattern"}
     assert made["pattern"]["default"] == "(?!\n)"
     with pytest.raises(Invalid):
-        schema.validator(Ids)({"task_id": "T-0001\n"})
+        schema.Validator(Ids)({"task_id": "T-0001\n"})
 
 
 def test_unknown_keys_are_open_where_they_are_ignored() -> None:
@@ -349,7 +349,7 @@ def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
         pass
 
     with pytest.raises(Invalid) as refusal:
-        schema.validator(Strict)({f"key{n}": 1 for n in range(20_000)})
+        schema.Validator(Strict)({f"key{n}": 1 for n in range(20_000)})
     assert len(refusal.value.issues) == schema.MAX_ISSUES + 1
     assert "19950 more" in str(refusal.value.issues[-1]["problem"])
 
@@ -361,5 +361,5 @@ def test_a_lower_bound_alone_is_said() -> None:
         n: Annotated[int, Meta(ge=3)]
 
     with pytest.raises(Invalid) as refusal:
-        schema.validator(Least)({"n": 1})
+        schema.Validator(Least)({"n": 1})
     assert refusal.value.issues[0]["allowed"] == "integer, at least 3"

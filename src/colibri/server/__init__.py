@@ -10,11 +10,11 @@ from colibri.server.context import (
     ColibriServerContext,
     ColibriToolConfig,
     create_server,
+    main,
     register_colibri_tool,
     start,
     stop,
 )
-from colibri.server.serve import main
 
 __all__ = [
     "AuditSink",

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
     from colibri.core.modes import Mode
     from colibri.server.answers import Request
-    from colibri.server.call import Registered
+    from colibri.server.call import Load, Registered
     from colibri.server.health import Health
     from colibri.server.life import Life
-    from colibri.server.load import Load
     from colibri.server.pipeline import Pipeline
 
 NAME = "{}"  # stands for the name of an unknown tool until stage 2 has made it safe to repeat

@@ -23,14 +23,13 @@ from colibri.core.modes import Capability, Mode
 from colibri.server.admission import Admission
 from colibri.server.answers import Answers
 from colibri.server.audit import Audit
-from colibri.server.call import Registered
+from colibri.server.call import Load, Registered
 from colibri.server.checks import Checks
 from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Journal
 from colibri.server.lanes import ReadLane, WriteLane
 from colibri.server.life import Life
-from colibri.server.load import Load
 from colibri.server.log import Log
 from colibri.server.loop import Loop
 from colibri.server.outbox import Outbox

@@ -1,4 +1,4 @@
-"""A tool as the server holds it, a call on its way, and what a handler is given."""
+"""A tool as the server holds it, a call on its way, how many may wait, what a handler is given."""
 
 import threading
 
@@ -58,7 +58,7 @@ class Registered:
         self.alone = tool.alone
         self.sliced = tool.sliced
         if tool.handler is not None:
-            self.validate = schema.validator(tool.input)
+            self.validate = schema.Validator(tool.input)
             self.plain = schema.recordable
             handler = tool.handler
             self.run = lambda work, args: schema.encode(handler(work, args))
@@ -79,6 +79,8 @@ def _not_loaded(work: "Work", args: object) -> bytes:
     raise RuntimeError("the tool was called before it was loaded")
 
 
+MAX_CALLS = 1024
+MAX_WAITING_BYTES = 64 * 1024 * 1024  # 32 MiB of lines in ASCII, and those as parsed
 _taking = threading.Lock()
 
 
@@ -171,6 +173,42 @@ def weigh(line: bytes) -> int:
 def _id(args: object, field: str) -> str | None:
     value = getattr(args, field, None)
     return value if isinstance(value, str) else None
+
+
+class Load:
+    """Calls accepted and not yet answered, over all lanes, and what they weigh in memory."""
+
+    def __init__(self, emptied: "Callable[[], None]") -> None:
+        self._lock = threading.Lock()
+        self._calls: set[Call] = set()
+        self._bytes = 0
+        self._emptied = emptied
+
+    def accept(self, call: Call) -> bool:
+        """Count a call in, or refuse it because a bound is reached."""
+        with self._lock:
+            if len(self._calls) >= MAX_CALLS or self._bytes + call.weight > MAX_WAITING_BYTES:
+                return False
+            self._calls.add(call)
+            self._bytes += call.weight
+        return True
+
+    def release(self, call: Call) -> None:
+        """Count a call out, if it was counted in."""
+        with self._lock:
+            if call in self._calls:
+                self._calls.remove(call)
+                self._bytes -= call.weight
+        if not self._calls:
+            self._emptied()
+
+    def of(self, lane: str) -> list[Call]:
+        """The calls of a lane that are not answered yet."""
+        with self._lock:
+            return [call for call in self._calls if call.lane == lane]
+
+    def __len__(self) -> int:
+        return len(self._calls)
 
 
 class Work:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from colibri.config import Config
+    from colibri.server.call import Load
     from colibri.server.clock import Clock
     from colibri.server.health import Health
-    from colibri.server.load import Load
     from colibri.store.connection import Connection
 
 NEWEST = RANDOM = 200

@@ -1,18 +1,19 @@
-"""The public side of a server, as seed 000 names it: create_server, and what it gives."""
+"""The public side of a server, as seed 000 names it: create_server, what it gives, and `main`."""
 
 import sys
 import threading
 
 from colibri import VERSION
 from colibri.config import detect_mode, load
+from colibri.core.errors import ConfigError, ResourceError
 from colibri.core.frozen import Frozen
 from colibri.core.modes import Capability, Mode
-from colibri.server import boot
+from colibri.server import boot, log
 from colibri.server.audit import create_noop_audit_sink
 from colibri.server.call import Registered
 from colibri.server.clock import Clock
 from colibri.server.log import Log
-from colibri.server.transport import Stream
+from colibri.server.transport import Stream, claim_stdout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from colibri.server.transport import Transport
     from colibri.tools.tool import Lane, Tool
 
+EX_FAULT = 1
+EX_CONFIG = 73
 _LANE_CAPABILITY: "dict[Lane, Capability]" = {
     "probe": Capability.PROBE,
     "read": Capability.BROWSE,
@@ -243,3 +246,23 @@ def add_tool(ctx: ColibriServerContext, tool: "Tool") -> None:
     )
     registered.bind(tool)
     ctx.parts.admission.tools[tool.name] = registered
+
+
+def main(project: str | None = None) -> int:
+    """The whole life of `colibri serve`, on stdin and stdout; the exit code."""
+    private = claim_stdout()  # first of all: from here on nothing else can reach the wire
+    try:
+        ctx = create_server(config=load(project), transport=Stream(0, private))  # 1
+        register_catalogue(ctx)  # 2
+        ctx.start()  # 3, 4
+        return ctx.run()
+    except ConfigError as problem:
+        for line in problem.problems:
+            log.write(log.shorten(f"[colibri] fatal: {line}"))
+        return EX_CONFIG
+    except ResourceError as problem:
+        log.write(log.shorten(f"[colibri] fatal: {problem.message}"))
+        return boot.EX_RESOURCE
+    except BaseException as problem:
+        log.write(f"[colibri] fatal: {log.describe(problem)}")
+        return EX_FAULT

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from colibri.server.call import Load
     from colibri.server.journal import Journal
-    from colibri.server.load import Load
     from colibri.server.pipeline import Pipeline
 
     Item: TypeAlias = "Call | Job | Callable[[], None] | None"

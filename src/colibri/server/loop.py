@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from colibri.server.call import Load
     from colibri.server.life import Life
-    from colibri.server.load import Load
     from colibri.server.outbox import Outbox
     from colibri.server.transport import Transport
     from colibri.server.wire import Wire

@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from colibri.core.ledger import Entry
     from colibri.server.answers import Answers
     from colibri.server.audit import Audit
-    from colibri.server.call import Call
+    from colibri.server.call import Call, Load
     from colibri.server.envelope import Outcome
     from colibri.server.journal import Journal
-    from colibri.server.load import Load
     from colibri.server.transport import Transport
 
 WRITE_BYTES = 64 * 1024  # as much as a pipe holds unless somebody widened it

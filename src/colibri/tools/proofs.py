@@ -1,12 +1,12 @@
 """Sealing a session, and proving that a thought belongs to it."""
 
-from typing import Annotated, Any
+from operator import attrgetter
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from colibri.core.modes import Capability
 from colibri.store import proofs
-from colibri.store.sessions import Session
 from colibri.tools.text import SessionId, ThoughtId
 from colibri.tools.tool import Answer, Tool, Work, tool
 
@@ -48,8 +48,7 @@ class Proven(Seal):
     alone=True,
 )
 def finalize(work: Work, args: Finalize) -> Seal:
-    """merkle_finalize."""
-    return Seal(**_seal(proofs.seal(work.db, work.record, args.session_id, now=work.now)))
+    return Seal(*_seal(proofs.seal(work.db, work.record, args.session_id, now=work.now)))
 
 
 @tool(
@@ -59,21 +58,14 @@ def finalize(work: Work, args: Finalize) -> Seal:
     capability=Capability.INSPECT,
 )
 def root(work: Work, args: Root) -> Proven:
-    """merkle_root."""
     session = proofs.sealed(work.db, args.session_id)
-    if args.proof_for is None:
-        return Proven(**_seal(session))
-    return Proven(**_seal(session), proof=Proof(**proofs.prove(work.db, session, args.proof_for)))
+    proven = Proven(*_seal(session))
+    if args.proof_for is not None:
+        proven.proof = Proof(**proofs.prove(work.db, session, args.proof_for))
+    return proven
 
 
-def _seal(session: Session) -> dict[str, Any]:
-    assert session.sized_root is not None  # sealed
-    return {
-        "session_id": session.session_id,
-        "root": session.sized_root,
-        "record_count": session.record_count,
-        "finalized_at": session.finalized_at,
-    }
+_seal = attrgetter("session_id", "sized_root", "record_count", "finalized_at")
 
 
 TOOLS: tuple[Tool, ...] = (finalize, root)

@@ -6,7 +6,7 @@ itself.
 """
 
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
 from typing import Any, Literal
@@ -130,16 +130,13 @@ def _enumerations(annotation: Any) -> Iterator[tuple[Any, ...]]:
             yield from _enumerations(part)
 
 
-def validator(struct: type[msgspec.Struct]) -> Callable[[object], msgspec.Struct]:
+class Validator:
     """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue.
 
     A struct may have ALIASES, other names of its fields, and a __post_init__ that raises ValueError
     for what no field says alone.
     """
-    return _Validator(struct).validate
 
-
-class _Validator:
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         fields = msgspec.structs.fields(struct)
         self._struct = struct
@@ -152,7 +149,7 @@ class _Validator:
         schemas: JSON = input_schema(self._struct)["properties"]
         return schemas
 
-    def validate(self, arguments: object) -> msgspec.Struct:
+    def __call__(self, arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
             raise Invalid([issue("", "not an object", "an object")])
         try:
@@ -261,11 +258,8 @@ def _unknown(key: str, names: list[str]) -> dict[str, object]:
 
     near = get_close_matches(key[:64], names, n=1)
     hint = f"is not a known field; did you mean {near[0]}?" if near else "is not a known field"
-    return issue(_printable(key), hint, f"the fields {', '.join(names) or '(none)'}")
-
-
-def _printable(key: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in key[:64])
+    shown = "".join(c if c.isprintable() else "?" for c in key[:64])
+    return issue(shown, hint, f"the fields {', '.join(names) or '(none)'}")
 
 
 def _misfit(name: str, message: str, schema: JSON) -> dict[str, object]:

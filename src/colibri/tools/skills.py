@@ -74,7 +74,6 @@ class Registry(Struct):
     sliced=True,
 )
 def find(work: Work, args: List) -> Registry:
-    """skill_list."""
     root, database = work.config.skills_root, work.config.db_path
     listing = skills.read(root, work.config.project, database=database, pause=work.pause)
     own = packaged_root()

@@ -8,9 +8,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 from colibri.core.modes import Capability
 from colibri.store import task_changes, tasks
 from colibri.store.tasks import Filter, Task
-from colibri.tools.page import Offset, next_offset
 from colibri.tools.text import Description, Name, TaskId, Title
-from colibri.tools.tool import Answer, Tool, Work, tool
+from colibri.tools.tool import Answer, Offset, Tool, Work, next_offset, tool
 
 Priority = Literal["low", "medium", "high", "critical"]
 StatusName = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
@@ -145,7 +144,6 @@ class Queue(Answer):
     "Plan a piece of work. It begins in INIT; task_update moves it on.",
 )
 def create(work: Work, args: Create) -> Whole:
-    """task_create."""
     fields = structs.asdict(args)
     return Whole(*_whole(task_changes.create(work.db, work.record, fields=fields, now=work.now)))
 
@@ -158,7 +156,6 @@ def create(work: Work, args: Create) -> Whole:
     capability=Capability.BROWSE,
 )
 def get(work: Work, args: Get) -> Detail:
-    """task_get."""
     task = tasks.get(work.db, args.task_id)
     blockers = [one.task_id for one in tasks.blockers(work.db, task.number)]
     return Detail(*(*_whole(task), blockers, *_moves(work, task)))
@@ -175,7 +172,6 @@ def get(work: Work, args: Get) -> Detail:
     " one of you wins.",
 )
 def update(work: Work, args: Update) -> Whole:
-    """task_update."""
     given = structs.asdict(args)
     del given["task_id"], given["expected_version"]
     task = task_changes.update(
@@ -196,7 +192,6 @@ def update(work: Work, args: Update) -> Whole:
     capability=Capability.BROWSE,
 )
 def find(work: Work, args: List) -> Page:
-    """task_list."""
     wanted = Filter(status=args.status, project=args.project, assignee=args.assignee)
     columns, bounds = Row.__struct_fields__, (args.limit, args.offset)
     rows, total = tasks.page(work.db, Row, columns, wanted, args.search, *bounds)
@@ -212,7 +207,6 @@ def find(work: Work, args: List) -> Page:
     capability=Capability.INSPECT,
 )
 def next_actions(work: Work, args: NextActions) -> Queue:
-    """task_next_actions."""
     wanted = Filter(project=args.project, assignee=args.assignee)
     found, total = tasks.ready(work.db, wanted, limit=args.limit)
     return Queue([Action(*_row(task), *_moves(work, task)) for task in found], total)

@@ -1,13 +1,13 @@
-"""Tool: one tool, declared in one place; and Work, what its handler is given."""
+"""Tool: one tool, declared in one place; Work, what its handler is given; pages of lists."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import msgspec
 
-from colibri.core.ledger import Entry
 from colibri.core.modes import Capability
+from colibri.store.append import Append
 
 if TYPE_CHECKING:
     from colibri.config import Config
@@ -20,17 +20,12 @@ Pattern = Literal["A", "B"]
 class Work(Protocol):
     """A call as its handler sees it; the world comes in through this."""
 
+    now: str  # UTC, RFC 3339, microseconds
+    config: "Config"  # what the environment decided
+
     @property
     def db(self) -> "Connection":
         """The lane's connection, inside a transaction."""
-
-    @property
-    def now(self) -> str:
-        """UTC, RFC 3339, microseconds."""
-
-    @property
-    def config(self) -> "Config":
-        """What the environment decided."""
 
     @property
     def before(self) -> int | None:
@@ -43,21 +38,25 @@ class Work(Protocol):
     def new_id(self, purpose: str) -> str:
         """Twelve hex digits that nobody has used before."""
 
-    def record(
-        self,
-        kind: str,
-        payload: dict[str, object],
-        *,
-        session: str | None = None,
-        task: str | None = None,
-    ) -> Entry:
-        """Append a record of this call to the ledger, in the transaction that is open."""
+    record: Append  # a record of this call, in the transaction that is open
 
     def pause(self) -> None:
         """Between two slices of a long read: let the lane serve what waits."""
 
 
 Handler = Callable[[Any, Any], object]
+
+
+# Of text on one page of what may be long; other rows are small enough for the largest limit.
+MAX_PAGE_BYTES = 1024 * 1024
+_OFFSET = "how many to skip: the next_offset of the page before"
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1, description=_OFFSET)]
+
+
+def next_offset(offset: int, shown: int, total: int) -> int | None:
+    """Where the next page begins; None if there is none."""
+    after = offset + shown
+    return after if shown and after < total else None
 
 
 class Answer(msgspec.Struct):

@@ -9,9 +9,8 @@ from colibri.core import report as core
 from colibri.core.modes import Capability
 from colibri.store import sessions, tasks, trail
 from colibri.store.sqlite.expected import foreign
-from colibri.tools.page import MAX_PAGE_BYTES, Offset, next_offset
 from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
-from colibri.tools.tool import Answer, Tool, Work, tool
+from colibri.tools.tool import MAX_PAGE_BYTES, Answer, Offset, Tool, Work, next_offset, tool
 
 Type = Literal["plan", "analysis", "decision", "reflection"]
 SESSION = "from audit_session_start"
@@ -128,7 +127,6 @@ class Verdict(Answer):
     " thought_record; merkle_finalize seals it in the end.",
 )
 def start(work: Work, args: Start) -> Started:
-    """audit_session_start."""
     if args.task_id is not None:
         tasks.get(work.db, args.task_id)
     session = sessions.start(
@@ -151,7 +149,6 @@ def start(work: Work, args: Start) -> Started:
     pattern="A",
 )
 def record(work: Work, args: Record) -> Thought:
-    """thought_record."""
     session = sessions.get_open(work.db, args.session_id)
     if args.task_id is not None:
         tasks.get(work.db, args.task_id)
@@ -175,7 +172,6 @@ def record(work: Work, args: Record) -> Thought:
     pattern="A",
 )
 def find(work: Work, args: List) -> Page:
-    """thought_record_list."""
     wanted = trail.Filter(session=args.session_id, task=args.task_id, type=args.type)
     found, total = trail.find(
         work.db, wanted, limit=args.limit, offset=args.offset, most_bytes=MAX_PAGE_BYTES
@@ -198,7 +194,6 @@ _fields = attrgetter(*Thought.__struct_fields__)  # in their order
     sliced=True,
 )
 def check(work: Work, args: Verify) -> Verdict:
-    """audit_verify_chain."""
     # Only who verifies pays for the check.
     from colibri.store import verify  # noqa: PLC0415
     from colibri.store.sqlite import indexes  # noqa: PLC0415
