@@ -117,10 +117,10 @@ def test_a_second_answer_for_the_same_request_is_not_sent(connection: Connection
     """Design §5: exactly one answer."""
     connection.say(old("tools/call", {"name": "one"}, "c"))
     request = connection.service.calls[0][0]
-    connection.fail(request, -32602, "no", {"why": 1})
+    connection.fail(request, -32602, "no")
     connection.answer(request, {}, b'"n":1')
     connection.fail(request, -32602, "no")
-    error = {"code": -32602, "message": "no", "data": {"why": 1}}
+    error = {"code": -32602, "message": "no"}
     assert connection.sent == [{"jsonrpc": "2.0", "id": "c", "error": error}]
 
 

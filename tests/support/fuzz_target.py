@@ -57,7 +57,7 @@ class Target:
             members = {} if validate is None else schema.recordable(validate(arguments))
             self._answers.answer(request, {}, json.dumps({"x": members}).encode()[1:-1])
         except Invalid as refusal:
-            self._answers.fail(request, -1, str(refusal), refusal.issues)
+            self._answers.fail(request, -1, str(refusal.issues))
 
     def cancel(self, request: Request) -> bool:
         return False

@@ -55,8 +55,8 @@ class Connection:
         if line := self.answers.answer(request, meta, *members):
             self._sent(line)
 
-    def fail(self, request: Request, code: int, message: str, data: object = None) -> None:
-        if line := self.answers.fail(request, code, message, data):
+    def fail(self, request: Request, code: int, message: str) -> None:
+        if line := self.answers.fail(request, code, message):
             self._sent(line)
 
     def _sent(self, line: bytes) -> None:

@@ -49,7 +49,6 @@ class Admission:
         return [tool for tool in self.tools.values() if tool.capability in grants]
 
     def tool_list(self) -> bytes:
-        """The JSON array of the admitted tools."""
         if self._listed is None:  # once connected, the tools stay as they are
             listings = [tool.listing for tool in self.admitted()]
             text = json.dumps(listings, ensure_ascii=False, separators=(",", ":"))
@@ -81,7 +80,6 @@ class Admission:
                 self._life.may_load.set()
 
     def cancel(self, request: "Request") -> bool:
-        """Drop a call that no transaction has seen yet."""
         call = request.work  # None if it is answered just now
         return isinstance(call, Call) and call.cancel()
 

@@ -51,10 +51,9 @@ class Answers:
         """
         return self.result_line(request, meta, *members) if self.close(request) else b""
 
-    def fail(self, request: Request, code: int, message: str, data: object = None) -> bytes:
+    def fail(self, request: Request, code: int, message: str) -> bytes:
         """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
-        fault = Fault(code, message, data)
-        return error_line(request.id, fault) if self.close(request) else b""
+        return error_line(request.id, Fault(code, message)) if self.close(request) else b""
 
     def close(self, request: Request) -> bool:
         """Whether the request was still under way; its id may meanwhile be another one's."""
@@ -65,7 +64,6 @@ class Answers:
             return True
 
     def result_line(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
-        """The line of a result."""
         tail = b""
         if request.modern:
             tail = b',"resultType":"complete"'
@@ -96,5 +94,4 @@ _to_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def dump(value: object) -> bytes:
-    """A value as JSON."""
     return _to_text(value).encode()

@@ -149,6 +149,17 @@ class Call:
         self.task = _id(self.args, "task_id")
         self.agent = _id(self.args, "agent_id")
 
+    def append(self, chain: "Chain", kind: str, payload: dict[str, object], at: str) -> "Entry":
+        return chain.append(
+            kind,
+            payload,
+            at=at,
+            call=self.id,
+            session=self.session,
+            task=self.task,
+            agent=self.agent,
+        )
+
     def lighten(self) -> None:
         """Keep no more than is needed after stage 2: a line and what it holds may be megabytes."""
         if self.refusal is not None:
@@ -212,7 +223,7 @@ class Load:
 
 
 class Work:
-    """What a handler is given beside its arguments."""
+    """What a handler is given beside its arguments: tools/tool.py says what each of it is."""
 
     __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "config", "now")
 
@@ -242,23 +253,19 @@ class Work:
 
     @property
     def db(self) -> "Connection":
-        """The lane's connection, inside a transaction."""
         if self._db is None:
             raise RuntimeError("this server has no database")
         return self._db
 
     @property
     def before(self) -> int | None:
-        """The place of the last record before this call; None where it is not in the ledger."""
         return None if self.call.entry is None else self.call.entry.seq - 1
 
     @property
     def next_seq(self) -> int:
-        """The place of the next record of this call."""
         return self._writing().mark().seq + 1
 
     def new_id(self, purpose: str) -> str:
-        """Twelve hex digits that nobody has used before."""
         return self._ids.draw(purpose, self.next_seq)[:6].hex()
 
     def record(
@@ -273,15 +280,7 @@ class Work:
         call = self.call
         call.session = session or call.session
         call.task = task or call.task
-        return self._writing().append(
-            kind,
-            payload,
-            at=self.now,
-            call=call.id,
-            session=call.session,
-            task=call.task,
-            agent=call.agent,
-        )
+        return call.append(self._writing(), kind, payload, self.now)
 
     def _writing(self) -> "Chain":
         if self._chain is None:
@@ -289,6 +288,5 @@ class Work:
         return self._chain
 
     def pause(self) -> None:
-        """Between two slices of a long read: let the lane serve what waits."""
         if self._pause is not None:
             self._pause()

@@ -69,7 +69,7 @@ class ColibriServerContext:
 
     def __init__(self, parts: boot.Parts, *, install_handlers: bool) -> None:
         self.parts = parts
-        self._hooks = _Hooks(parts) if install_handlers else None
+        self._hooks = _Hooks(parts, wanted=install_handlers)
 
     @property
     def phase(self) -> str | None:
@@ -77,75 +77,62 @@ class ColibriServerContext:
         return self.parts.life.phase
 
     def get_version(self) -> str:
-        """The version it says it is."""
         return self.parts.version
 
     def get_mode(self) -> Mode:
-        """The mode it was started in."""
         return self.parts.admission.mode
 
     def is_connected(self) -> bool:
-        """Whether the transport is connected."""
         return self.parts.life.connected
 
     def register_colibri_tool(
         self, name: str, config: ColibriToolConfig, handler: "Callable[[Any], object]"
     ) -> None:
-        """See the function of this name."""
         register_colibri_tool(self, name, config, handler)
 
     def start(self) -> None:
-        """Connect the transport, start the lanes and return."""
-        if self._hooks is not None:
-            self._hooks.install()
+        self._hooks.install()
         try:
             self.parts.start()
         except BaseException:
-            self._restore_hooks()
+            self._hooks.restore()
             raise
 
     def run(self) -> int:
         """Serve until the end; the exit code."""
-        handlers = self._hooks is not None
+        parts, handlers = self.parts, self._hooks.wanted
         try:
-            return self.parts.loop.run(self.parts.end.shut_down, install_handlers=handlers)
+            return parts.loop.run(parts.end.shut_down, install_handlers=handlers)
         finally:
-            self._restore_hooks()
+            self._hooks.restore()
 
     def stop(self) -> None:
-        """Shut down in order."""
         self.parts.end.stop()
         if self.parts.life.ended.is_set():
-            self._restore_hooks()
-
-    def _restore_hooks(self) -> None:
-        if self._hooks is not None:
             self._hooks.restore()
 
 
 class _Hooks:
     """Uncaught exceptions, of any thread, are logged and begin a shutdown with exit code 1."""
 
-    def __init__(self, parts: boot.Parts) -> None:
+    def __init__(self, parts: boot.Parts, *, wanted: bool) -> None:
+        self.wanted = wanted
         self._uncaught = parts.life.uncaught
         self._before: tuple[Any, Any] | None = None
 
     def install(self) -> None:
         """Once, whichever server comes first."""
-        if getattr(sys.excepthook, "is_colibri", False):
+        if not self.wanted or getattr(sys.excepthook, "is_colibri", False):
             return
 
         def uncaught(kind: object, problem: BaseException, trace: object) -> None:
             self._uncaught(problem)
 
-        def uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
-            if args.exc_value is not None:
-                self._uncaught(args.exc_value)
-
         uncaught.is_colibri = True  # type: ignore[attr-defined] # how a second start knows it
         self._before = (sys.excepthook, threading.excepthook)
         sys.excepthook = uncaught
-        threading.excepthook = uncaught_in_thread
+        # Python hands over no exception only when it has already let go of it, at its own end.
+        threading.excepthook = lambda args: args.exc_value and self._uncaught(args.exc_value)
 
     def restore(self) -> None:
         """Give back what caught uncaught exceptions before the start."""
@@ -195,7 +182,6 @@ def stop(ctx: ColibriServerContext) -> None:
 
 
 def register_catalogue(ctx: ColibriServerContext) -> None:
-    """Register every tool of the catalogue."""
     ctx.parts.register()
 
 
@@ -238,7 +224,6 @@ def register_colibri_tool(
 
 
 def add_tool(ctx: ColibriServerContext, tool: "Tool") -> None:
-    """Register a declared tool."""
     from colibri.tools import schema  # as above
 
     registered = Registered(

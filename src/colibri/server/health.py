@@ -35,10 +35,10 @@ NORMAL = Condition(state=State.NORMAL, cause=None, why="")
 
 
 class Snapshot(Frozen):
-    """What a check found; replaced as a whole."""
+    """What a check found, and when; replaced as a whole."""
 
     __slots__ = ("at_ms", "checks", "open_calls")
-    at_ms: float
+    at_ms: float | None
     checks: dict[str, str]
     open_calls: int
 
@@ -49,7 +49,7 @@ class Health:
     def __init__(self, log: "Log") -> None:
         self._log = log
         self.condition = NORMAL
-        self.snapshot: Snapshot | None = None
+        self.snapshot = Snapshot(at_ms=None, checks={}, open_calls=0)
         self.latched = False
         self.disk_full = False
         self.db_tables = 0
@@ -64,7 +64,6 @@ class Health:
             self._counts[name] += 1
 
     def counts(self) -> dict[str, int]:
-        """All counters as they are now."""
         return {"log_lines": self._log.lost, **self._counts}
 
     def degrade(self, cause: str, why: str) -> None:

@@ -73,7 +73,6 @@ def write(text: str) -> bool:
 
 
 def presentable(text: str) -> str:
-    """A text as it is said."""
     text = shorten(text)
     if text.isascii() and text.isprintable():
         return text
@@ -95,7 +94,6 @@ def scrub(text: str) -> str:
 
 
 def redacted(text: str) -> str:
-    """A text of somebody else without secrets."""
     from colibri.core import redaction  # only what went wrong is scrubbed
 
     return redaction.scrub(text)

@@ -59,11 +59,9 @@ class Loop:
             self._turn(left())
 
     def open_calls(self) -> int:
-        """How many calls are accepted and not answered."""
         return len(self._load)
 
     def _turn(self, timeout: float | None) -> None:
-        """Wait once, and handle what came."""
         reading = self._outbox.has_room() and not self._input_ended
         chunk = self.transport.receive(timeout, reading=reading)
         self._outbox.has_room()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from colibri.config import Config
     from colibri.server.admission import Admission
     from colibri.server.clock import Clock
-    from colibri.server.health import Health, Snapshot
+    from colibri.server.health import Health
     from colibri.server.journal import Journal
     from colibri.server.life import Life
 
@@ -36,14 +36,12 @@ class Probes:
         self._journal = journal
 
     def ping(self) -> dict[str, object]:
-        """server_ping."""
         uptime = self._clock.uptime_ms()
         return {"version": self._version, "mode": self._admission.mode.value, "uptime_ms": uptime}
 
     def report(self) -> dict[str, object]:
         """server_health: the six fields of seed 003 §3.2, then the rest."""
         admission, health = self._admission, self._admission.health
-        snapshot = health.snapshot
         names = [tool.name for tool in admission.admitted()]
         return {
             "status": "ok",
@@ -53,13 +51,13 @@ class Probes:
             "phase": self._life.phase or "phase1",
             "mode": admission.mode.value,
             "db": self._database(health),
-            "condition": self._condition(health, snapshot),
+            "condition": self._condition(health),
             "tools": {"count": len(names), "names": names},
             "capabilities": sorted(one.value for one in MODE_GRANTS[admission.mode]),
             "stages": list(STAGES),
             "skill_count": health.skill_count,
             "queues": {lane: len(admission.load.of(lane)) for lane in ("read", "write")},
-            "open_calls": 0 if snapshot is None else snapshot.open_calls,
+            "open_calls": health.snapshot.open_calls,
             "dropped": health.counts(),
         }
 
@@ -72,13 +70,13 @@ class Probes:
             "sqlite_version": health.sqlite_version,
         }
 
-    def _condition(self, health: "Health", snapshot: "Snapshot | None") -> dict[str, object]:
-        condition = health.condition
-        checks = {} if snapshot is None else dict(snapshot.checks)
-        checks["disk"] = "full" if health.disk_full else "ok"
+    def _condition(self, health: "Health") -> dict[str, object]:
+        condition, snapshot = health.condition, health.snapshot
+        checks = {**snapshot.checks, "disk": "full" if health.disk_full else "ok"}
         if condition.why:
             checks["condition"] = condition.why
-        age = None if snapshot is None else max(0, int(self._clock.now_ms() - snapshot.at_ms))
+        at = snapshot.at_ms
+        age = None if at is None else max(0, int(self._clock.now_ms() - at))
         state, cause = condition.state.value, condition.cause
         return {"state": state, "cause": cause, "checks": checks, "age_ms": age}
 

@@ -97,11 +97,10 @@ class Recorder:
         payload = form.enter_payload(
             server=self.server, tool=call.name, arguments=call.plain, size=size, sha256=sha256
         )
-        call.entry = self._append(chain, "call.enter", payload, call)
+        call.entry = call.append(chain, "call.enter", payload, self._utc())
         return call.entry
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
-        """Append a call's exit record."""
         assert call.entry is not None  # it was entered
         payload = form.exit_payload(
             enter=call.entry.seq,
@@ -111,20 +110,7 @@ class Recorder:
             result_sha256=outcome.sha256(),
             duration_ms=call.duration_ms,
         )
-        return self._append(chain, "call.exit", payload, call)
-
-    def _append(
-        self, chain: "Chain", kind: str, payload: dict[str, object], call: "Call"
-    ) -> "Entry":
-        return chain.append(
-            kind,
-            payload,
-            at=self._utc(),
-            call=call.id,
-            session=call.session,
-            task=call.task,
-            agent=call.agent,
-        )
+        return call.append(chain, "call.exit", payload, self._utc())
 
     def _refuse_older(self, chain: "Chain") -> None:
         """Notice an older copy that was written over the file, so that its inode is the same."""

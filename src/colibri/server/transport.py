@@ -114,7 +114,6 @@ class Stream:
             return  # full: it wakes anyway; closed: nobody waits
 
     def close(self) -> None:
-        """Close every descriptor that this stream owns."""
         with self._lock:
             descriptors = (self.in_fd, self.out_fd, self._wake_read, self.wake_fd)
             self.in_fd = self.out_fd = self._wake_read = self.wake_fd = -1

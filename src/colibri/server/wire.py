@@ -79,7 +79,6 @@ class Wire:
         self._closing = False
 
     def feed(self, chunk: bytes) -> None:
-        """Handle every line that the chunk completes."""
         for line in self._lines.feed(chunk):
             self._line(line)
 
