@@ -193,9 +193,9 @@ def render_tools() -> str:
 
 def render_cli() -> str:
     """The text of docs/cli.md."""
-    names = [name for names in cli.groups().values() for name in names]
     sections = [
-        f"## colibri {name}\n\n```text\n{cli.parser_of(name).help_in(80)}```\n" for name in names
+        f"## colibri {name}\n\n```text\n{cli.parser_of(name).help_in(80)}```\n"
+        for name in cli.COMMANDS
     ]
     return "\n".join((CLI_INTRODUCTION.format(cli.overview(80)), *sections))
 

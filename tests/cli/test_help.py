@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -27,13 +26,7 @@ def test_the_overview_names_each_command_once_in_its_group() -> None:
     assert sorted(listed) == sorted(NAMES)
     assert listed.index("serve") < listed.index("status") < listed.index("export")
     assert "colibri --version prints the version" in text
-    assert "more:" not in text, "a command that is in no group: GROUPS in cli/__init__.py"
     assert text.startswith("usage: colibri COMMAND [options]\n\nColibri makes ")
-
-
-def test_a_command_in_no_group_is_still_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cli.COMMANDS, "nap", SimpleNamespace(HELP="sleep a little"))
-    assert cli.overview(80).index("more:\n  nap       sleep") > cli.overview(80).index("export")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,9 +1,9 @@
 """The commands for people: which there are, and how one of them is run and ends."""
 
-import io
 import os
 import sys
 import textwrap
+from collections.abc import Iterable
 
 from colibri import VERSION
 from colibri.cli import complaint
@@ -28,31 +28,21 @@ from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
 from colibri.config import forget_relative_programs
 
-COMMANDS = {
-    "serve": serve,
-    "demo": demo,
-    "setup": setup,
-    "doctor": doctor,
-    "status": status,
-    "sessions": sessions,
-    "tasks": tasks,
-    "trail": trail,
-    "log": log,
-    "report": report,
-    "verify": verify,
-    "export": export,
-    "backup": backup,
-    "restore": restore,
-    "erase": erase,
-}
-
-# How the overview groups them; one that is in no group goes into the last.
+# The commands, by what they are for.
 GROUPS = {
-    "start here": ("demo", "setup", "doctor", "serve"),
-    "see what your agents did": ("status", "sessions", "tasks", "trail", "log", "report"),
-    "prove it to others": ("verify", "export"),
-    "maintain the ledger": ("backup", "restore", "erase"),
+    "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve},
+    "see what your agents did": {
+        "status": status,
+        "sessions": sessions,
+        "tasks": tasks,
+        "trail": trail,
+        "log": log,
+        "report": report,
+    },
+    "prove it to others": {"verify": verify, "export": export},
+    "maintain the ledger": {"backup": backup, "restore": restore, "erase": erase},
 }
+COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
@@ -119,21 +109,11 @@ def parser_of(name: str) -> help.Parser:
 def overview(width: int) -> str:
     """What commands there are, by what they are for."""
     parts = ["usage: colibri COMMAND [options]\n", help.flow(DESCRIPTION, width)]
-    parts += [_group(title, names, width) for title, names in groups().items()]
+    parts += [_group(title, names, width) for title, names in GROUPS.items()]
     return "\n".join((*parts, help.flow(EPILOG, width)))
 
 
-def groups() -> dict[str, list[str]]:
-    """The commands in the order of the overview."""
-    known = [name for names in GROUPS.values() for name in names]
-    all_groups = {**GROUPS, "more": tuple(name for name in COMMANDS if name not in known)}
-    found = {
-        title: [name for name in names if name in COMMANDS] for title, names in all_groups.items()
-    }
-    return {title: names for title, names in found.items() if names}
-
-
-def _group(title: str, names: list[str], width: int) -> str:
+def _group(title: str, names: Iterable[str], width: int) -> str:
     lines = [f"{title}:"]
     for name in names:
         start = f"  {name:<10}"
@@ -148,9 +128,7 @@ def _print_anywhere() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed when we started
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+        getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def _give_up_output() -> None:

@@ -4,11 +4,14 @@ Each look is a read transaction of its own, over before the next, so that nobody
 has to grow because somebody watches.
 """
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 
+from colibri.cli import project
+from colibri.cli.complaint import INTERRUPTED
 from colibri.core.errors import ResourceError
 from colibri.store import ledger
 from colibri.store.connection import Connection
@@ -16,10 +19,24 @@ from colibri.store.connection import Connection
 SECONDS = 0.25
 
 
-def newest(db: Connection) -> int:
-    """The seq of the newest record, 0 if there is none."""
-    head = ledger.head(db)
-    return head.seq if head else 0
+def option(parser: argparse._ActionsContainer, what: str) -> None:
+    """--follow, the same everywhere."""
+    text = f"keep showing new {what}; Ctrl-C stops"
+    parser.add_argument("-f", "--follow", action="store_true", help=text)
+
+
+def run(
+    options: argparse.Namespace, show: Callable[[Connection, str, argparse.Namespace], None]
+) -> int:
+    """Show what there is, and perhaps what comes; the exit code."""
+    with project.opened(options) as (config, reader):
+        try:
+            show(reader, config.db_path, options)
+        except KeyboardInterrupt:
+            if not options.follow:
+                raise
+            return INTERRUPTED  # the way to end it: there is nothing to explain
+    return 0
 
 
 def heads(
@@ -32,7 +49,7 @@ def heads(
     """The seq of the newest record each time that it has grown, until that is the last one."""
     file = _identity(path)
     while not until(after):
-        if (seq := newest(db)) > after:
+        if (seq := ledger.last_seq(db)) > after:
             yield seq
             after = seq
             continue

@@ -14,8 +14,9 @@ from colibri.store.sqlite.files import sync_log
 from colibri.store.sqlite.opening import open_reader
 
 
-def option(parser: argparse.ArgumentParser) -> None:
-    """--project, the same everywhere."""
+def options(parser: argparse.ArgumentParser, json: str = "print JSON") -> None:
+    """The options that nearly every command ends with; `json` is what that one is for."""
+    parser.add_argument("--json", action="store_true", help=json)
     parser.add_argument("--project", metavar="DIR", help="the project directory")
 
 

@@ -56,11 +56,6 @@ STYLES = {
 }
 
 
-def json_option(parser: argparse.ArgumentParser, what: str = "print JSON") -> None:
-    """--json, the same everywhere."""
-    parser.add_argument("--json", action="store_true", help=what)
-
-
 def limit_option(parser: argparse.ArgumentParser, what: str, default: int) -> None:
     """--limit, the same everywhere."""
     text = f"{what}; 0: all (default: {default or 'all'})"

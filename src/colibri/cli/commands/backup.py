@@ -9,7 +9,7 @@ from typing import Any
 from colibri.cli import files, program, project, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import words
-from colibri.cli.show.progress import Bar
+from colibri.cli.show.progress import bar as progress_bar
 from colibri.config import load
 from colibri.core.errors import ResourceError
 from colibri.core.ledger import Head
@@ -47,8 +47,7 @@ SHOWN = 5
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="FILE|DIR", help="where to write the copy")
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    terminal.json_option(parser, "describe what was written as JSON")
-    project.option(parser)
+    project.options(parser, "describe what was written as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,7 +106,7 @@ def is_same(one: str, other: str) -> bool:
 
 def _copy(options: argparse.Namespace, path: str) -> tuple[str, Head | None]:
     """Copy the database; the log's id, and its head at that moment."""
-    with project.reading(options) as (_, reader), Bar("copying", "pages") as bar:
+    with project.reading(options) as (_, reader), progress_bar("copying", "pages") as bar:
         log, head = ledger.log_id(reader), ledger.head(reader)
         backup.copy(reader, path, progress=bar)
     return log, head
@@ -117,7 +116,7 @@ def check(path: str, head: Head | None) -> list[str]:
     """What is wrong with a copy that was just made, with a bar."""
     with (
         closing(backup.open_copy(path)) as copied,
-        Bar("checking", "records", head.seq if head else 0) as bar,
+        progress_bar("checking", "records", head.seq if head else 0) as bar,
     ):
         return backup.check(copied, head=head, pause=bar.slice)
 

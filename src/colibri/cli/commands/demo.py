@@ -16,7 +16,7 @@ from typing import Any
 
 from colibri.cli import files, program, terminal
 from colibri.cli.complaint import Complaint
-from colibri.cli.demo.client import Client
+from colibri.cli.demo.client import Call, serving
 from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step, fill, told
 from colibri.config import bare_environment
 from colibri.core.errors import ResourceError
@@ -57,7 +57,7 @@ REPORT = "report.html"
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dir", metavar="DIR", help="an empty or new directory")
     parser.add_argument("--no-pause", action="store_true", help="do not pause between lines")
-    terminal.json_option(parser, "print only the outcome, as JSON")
+    parser.add_argument("--json", action="store_true", help="print only the outcome, as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,17 +77,12 @@ def run(options: argparse.Namespace) -> int:
 @contextmanager
 def _directory(named: str | None) -> Iterator[str]:
     """Where all of it happens; what was begun and not finished is not left behind."""
-    if named is not None:
-        files.refuse_links(named, os.curdir)
-    if named is not None and os.path.exists(named) and not os.path.isdir(named):
-        raise Complaint(f"{named} is not a directory", "name a new one")
-    if named is not None and os.path.exists(named) and os.listdir(named):
-        raise Complaint(f"{named} is not empty", "name an empty directory, or a new one")
     made = named is None or not os.path.exists(named)
     if named is None:
         directory = tempfile.mkdtemp(prefix="colibri-demo-")
     else:
         directory = os.path.abspath(named)
+        _refuse_used(named)
         os.makedirs(directory, mode=0o700, exist_ok=True)
     try:
         yield directory
@@ -95,6 +90,14 @@ def _directory(named: str | None) -> Iterator[str]:
         if made:
             shutil.rmtree(directory, ignore_errors=True)
         raise
+
+
+def _refuse_used(directory: str) -> None:
+    files.refuse_links(directory, os.curdir)
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise Complaint(f"{directory} is not a directory", "name a new one")
+    if os.path.exists(directory) and os.listdir(directory):
+        raise Complaint(f"{directory} is not empty", "name an empty directory, or a new one")
 
 
 class Demo:
@@ -116,18 +119,17 @@ class Demo:
         self._say(f"in {self._directory}", "dim", whole=True)
         command = _colibri("serve", "--project", self._directory)
         log = os.path.join(self._directory, "server.log")
-        with Client(command, env=self._env, log=log) as client:
+        with serving(command, env=self._env, log=log) as call:
             for chapter in STORY:
-                self._say()
-                self._say(chapter.title, "bold")
+                self._title(chapter.title)
                 for step in chapter.steps:
-                    self._take(client, step)
+                    self._take(call, step)
 
-    def _take(self, client: Client, step: Step) -> None:
+    def _take(self, call: Call, step: Step) -> None:
         arguments = fill(step.arguments, self._names)
         for status in step.moves or (None,):
             given = arguments if status is None else {**arguments, "status": status}
-            result = client.call(step.tool, given)
+            result = call(step.tool, given)
             self.outcome["calls"] += 1
             data = _data(result)
             refusal = data.get("error", {}) if result["isError"] else {}
@@ -153,10 +155,8 @@ class Demo:
 
     def export(self) -> None:
         """The session as a bundle."""
-        session = self.outcome["session"]
-        self._say()
-        self._say("The evidence, in one file that anyone can check", "bold")
-        self._run("export", "--session", session, "-o", self._file(BUNDLE))
+        self._title("The evidence, in one file that anyone can check")
+        self._run("export", "--session", self.outcome["session"], "-o", self._file(BUNDLE))
         self.outcome["bundle"] = self._file(BUNDLE)
 
     # 3
@@ -178,8 +178,7 @@ class Demo:
                 record["body"] = base64.b64encode(forged).decode()
         texts = [json.dumps(line, separators=(",", ":")) + "\n" for line in lines]
         files.write([text.encode() for text in texts], self._file(FORGED))
-        self._say()
-        self._say("A forged copy: one thought was made to look better", "bold")
+        self._title("A forged copy: one thought was made to look better")
         self._line("was", "", TRUTH)
         self._line("is", "", LIE)
         self.outcome["forged"] = self._judged(FORGED, wanted="bad")
@@ -199,17 +198,14 @@ class Demo:
         verdict: dict[str, Any] = json.loads(done.stdout)
         if verdict["verdict"] != wanted:
             raise ResourceError(f"the verdict on {name} is {verdict['verdict']}", "report this")
-        for finding in verdict["findings"]:
-            self._line("found", "", _found(finding), "refused")
+        for one in verdict["findings"]:
+            found = f"{one['code']} at record {one['seq']}: {one['detail']}"
+            self._line("found", "", found, "refused")
         lines = ", ".join(f"{line} {state}" for line, state in verdict["lines"].items())
         style = "good" if wanted == "good" else "bad"
         self._line("verdict", "", f"{verdict['verdict'].upper()}: {lines}", style)
-        return {
-            "verdict": verdict["verdict"],
-            "exit_code": done.returncode,
-            "lines": verdict["lines"],
-            "findings": verdict["findings"],
-        }
+        told = {name: verdict[name] for name in ("verdict", "lines", "findings")}
+        return told | {"exit_code": done.returncode}
 
     def _outside(self) -> list[str]:
         """What the agent's client kept: the root and the head of the seal's answer."""
@@ -220,8 +216,7 @@ class Demo:
 
     def report(self) -> None:
         """The session as a page, by the command for it."""
-        self._say()
-        self._say("The session as a page for people, which checks its own evidence", "bold")
+        self._title("The session as a page for people, which checks its own evidence")
         self.outcome["report"] = self._file(REPORT)
         self._run("report", self.outcome["session"], "-o", self.outcome["report"])
 
@@ -229,8 +224,7 @@ class Demo:
         """Where to look and what to do next; every command can be copied."""
         project = shlex.quote(self._directory)
         outside = self._outside()
-        self._say()
-        self._say("Next", "bold")
+        self._title("Next")
         for what, text in (
             ("open", self.outcome["report"]),
             ("evidence", program.verifier(self.outcome["bundle"], *outside)),
@@ -243,7 +237,11 @@ class Demo:
 
     # How it is shown, and what it starts.
 
-    def _say(self, text: str = "", style: str = "", *, whole: bool = False) -> None:
+    def _title(self, text: str) -> None:
+        self._say("")
+        self._say(text, "bold")
+
+    def _say(self, text: str, style: str = "", *, whole: bool = False) -> None:
         if not self._quiet:
             terminal.line((text, style), whole=whole)
             sys.stdout.flush()
@@ -293,7 +291,3 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
     envelope: dict[str, Any] = result["structuredContent"]
     data: dict[str, Any] = envelope.get("data", envelope)
     return data
-
-
-def _found(finding: dict[str, Any]) -> str:
-    return f"{finding['code']} at record {finding['seq']}: {finding['detail']}"

@@ -48,8 +48,7 @@ PACKAGES = {"apsw": "apsw", "msgspec": "msgspec", "PyYAML": "yaml", "rich": "ric
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    terminal.json_option(parser)
-    project.option(parser)
+    project.options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -75,8 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--finish", action="store_true", help="only remove what is left of erased texts"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    terminal.json_option(parser, "describe what was erased as JSON")
-    project.option(parser)
+    project.options(parser, "describe what was erased as JSON")
 
 
 def _seq(text: str) -> int:

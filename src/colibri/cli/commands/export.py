@@ -60,12 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--thought", metavar="ID", nargs="+", type=_thought, help="thoughts of a sealed session"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    terminal.json_option(parser, "describe what was written as JSON")
-    project.option(parser)
+    written.options(parser)
+    project.options(parser, "describe what was written as JSON")
 
 
 def _thought(text: str) -> str:
@@ -77,9 +73,7 @@ def _thought(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     path: str = options.output
     with project.reading(options) as (config, reader):
-        if path != "-":
-            files.refuse_links(path, config.project)
-            files.refuse_existing(path, force=options.force)
+        written.refuse(options, config)
         contents = _contents(reader, options)
         judge = _Judge()
         size = files.write(bundle.write(reader, contents), path, judge)

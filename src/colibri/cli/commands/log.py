@@ -11,7 +11,7 @@ from colibri.cli.complaint import Complaint
 from colibri.cli.show import times, words
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break
-from colibri.store import records, verify
+from colibri.store import ledger, records, verify
 from colibri.store.connection import Connection
 from colibri.store.records import Filter, Record
 
@@ -69,13 +69,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     terminal.limit_option(parser, "only the newest N", 50)
     order = parser.add_mutually_exclusive_group()
     order.add_argument("--reverse", action="store_true", help="newest first")
-    order.add_argument(
-        "-f", "--follow", action="store_true", help="keep showing new records; Ctrl-C stops"
-    )
+    follow.option(order, "records")
     terminal.alone_option(parser, "SEQ")
     parser.add_argument("--payload", action="store_true", help="show payloads as well")
-    terminal.json_option(parser, "print one JSON object a line")
-    project.option(parser)
+    project.options(parser, "print one JSON object a line")
 
 
 def _seq(text: str) -> int:
@@ -88,19 +85,10 @@ def _seq(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.seq is not None:
-        terminal.refuse_beside(options)
-    with project.opened(options) as (config, reader):
-        if options.seq is not None:
-            _show_one(reader, options)
-            return 0
-        try:
-            _show(reader, config.db_path, options)
-        except KeyboardInterrupt:
-            if not options.follow:
-                raise
-            return 130  # the way to end it: there is nothing to explain
-    return 0
+    if options.seq is None:
+        return follow.run(options, _show)
+    terminal.refuse_beside(options)
+    return follow.run(options, _show_one)
 
 
 # Many.
@@ -108,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     wanted = _filter(options)
-    last = follow.newest(db)
+    last = ledger.last_seq(db)
     printer = _Printer(options, len(str(last)))
     hidden = options.limit and records.before_newest(db, wanted, options.limit, last=last)
     shown = replace(wanted, first=hidden + 1) if hidden else wanted
@@ -196,7 +184,7 @@ class Found(NamedTuple):
     last: int  # of the log
 
 
-def _show_one(db: Connection, options: argparse.Namespace) -> None:
+def _show_one(db: Connection, path: str, options: argparse.Namespace) -> None:
     with db:  # what is read belongs together
         found = _find(db, options.seq)
     if options.json:
@@ -211,7 +199,7 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
 
 
 def _find(db: Connection, seq: int) -> Found:
-    record, last = records.get(db, seq), follow.newest(db)
+    record, last = records.get(db, seq), ledger.last_seq(db)
     if record is None:
         hint = f"the log has records 1 to {last}" if last else "the log is still empty"
         raise Complaint(f"there is no record {seq}", hint)

@@ -41,13 +41,9 @@ Exit codes: 0 written, 1 no such session or task, too much for a page, or FILE a
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the session or the task")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    written.options(parser)
     parser.add_argument("--open", action="store_true", help="open it in your browser")
-    terminal.json_option(parser, "describe what was written as JSON")
-    project.option(parser)
+    project.options(parser, "describe what was written as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,9 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if path == "-" and options.open:
         raise Misuse("--open needs a file, but -o - is stdout")
     with project.reading(options) as (config, reader):
-        if path != "-":
-            files.refuse_links(path, config.project)
-            files.refuse_existing(path, force=options.force)
+        written.refuse(options, config)
         contents = _contents(reader, options.id)
         _refuse_large(reader, contents)
         size = files.write(report_page.write(bundle.write(reader, contents)), path)

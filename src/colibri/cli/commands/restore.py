@@ -13,7 +13,7 @@ from colibri.cli import program, project, terminal
 from colibri.cli.commands.backup import check, is_same, summary
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import words
-from colibri.cli.show.progress import Bar
+from colibri.cli.show.progress import bar as progress_bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
@@ -68,8 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="restore even if records are lost, or nothing differs",
     )
-    terminal.json_option(parser, "describe what was done as JSON")
-    project.option(parser)
+    project.options(parser, "describe what was done as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 def _copy(source: Connection, new: str) -> Head | None:
     """Copy the copy; its head, if that can be read."""
     head = None
-    with source, Bar("copying", "pages") as bar:  # source: one transaction
+    with source, progress_bar("copying", "pages") as bar:  # source: one transaction
         backup.copy(source, new, progress=bar)
         try:
             head = ledger.head(source)

@@ -2,7 +2,6 @@
 
 import argparse
 
-from colibri.cli import project
 from colibri.server import main
 
 HELP = "serve MCP on stdin and stdout"
@@ -36,7 +35,7 @@ environment:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    project.option(parser)
+    parser.add_argument("--project", metavar="DIR", help="the project directory")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -37,8 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--open", action="store_true", help="only open sessions")
     which.add_argument("--sealed", action="store_true", help="only sealed sessions")
     terminal.limit_option(parser, "only the newest N", 20)
-    terminal.json_option(parser)
-    project.option(parser)
+    project.options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -65,8 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--user", action="store_true", help="for all your projects")
     parser.add_argument("--file", metavar="FILE", help="another settings file")
     parser.add_argument("--name", default=NAME, type=_name, help=f"the server's name ({NAME})")
-    terminal.json_option(parser)
-    project.option(parser)
+    project.options(parser)
 
 
 def _name(text: str) -> str:

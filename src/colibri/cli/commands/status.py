@@ -45,8 +45,7 @@ KIB = 1024
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    terminal.json_option(parser)
-    project.option(parser)
+    project.options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

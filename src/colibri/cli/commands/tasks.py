@@ -3,10 +3,10 @@
 import argparse
 from typing import Any, NamedTuple
 
-from colibri.cli import follow, lookup, project, terminal
+from colibri.cli import lookup, project, terminal
 from colibri.cli.show import steps, times, words
 from colibri.core.states import Status
-from colibri.store import tasks
+from colibri.store import ledger, tasks
 from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Timeline
@@ -57,8 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--search", metavar="WORDS", help="only tasks that contain all these words")
     terminal.limit_option(parser, "only the newest N of each state", 20)
     terminal.alone_option(parser, "TASK")
-    terminal.json_option(parser)
-    project.option(parser)
+    project.options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -152,7 +151,7 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
         needs = tasks.needs(db, task)
         blockers = [one.task_id for one in tasks.blockers(db, task.number)]
     history = Timeline(db, task=task.task_id)
-    last = follow.newest(db)
+    last = ledger.last_seq(db)
     if options.json:
         terminal.emit(
             {

@@ -7,7 +7,7 @@ from colibri.cli import follow, lookup, program, project, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import steps, times, words
 from colibri.core.ledger import TYPES
-from colibri.store import sessions
+from colibri.store import ledger, sessions
 from colibri.store.connection import Connection
 from colibri.store.records import Record
 from colibri.store.sessions import Session
@@ -60,29 +60,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"only thoughts of this type: {', '.join(TYPES)}; repeatable",
     )
     terminal.limit_option(parser, "only the newest N calls, or thoughts with --type", 0)
-    parser.add_argument(
-        "-f", "--follow", action="store_true", help="keep showing new entries; Ctrl-C stops"
-    )
-    terminal.json_option(parser, "print one JSON object a line")
-    project.option(parser)
+    follow.option(parser, "entries")
+    project.options(parser, "print one JSON object a line")
 
 
 def run(options: argparse.Namespace) -> int:
-    with project.opened(options) as (config, reader):
-        try:
-            _show(reader, config.db_path, options)
-        except KeyboardInterrupt:
-            if not options.follow:
-                raise
-            return 130  # the way to end it: there is nothing to explain
-    return 0
+    return follow.run(options, _show)
 
 
 def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     session, task = _whose(db, path, options)
     task_id = None if task is None else task.task_id
     found = Timeline(db, session=session, task=task_id)
-    last = follow.newest(db)
+    last = ledger.last_seq(db)
     if options.limit:
         found.skip_to_newest(options.limit, last=last, types=options.type)
     if not options.json:
@@ -125,10 +115,8 @@ def _whose(
 def _next_session(db: Connection, path: str) -> Session:
     """Wait for a session to be opened."""
     terminal.note("waiting for a session to open; Ctrl-C stops")
-    for _ in follow.heads(db, path, after=follow.newest(db)):
-        if found := sessions.newest(db, 1, only_open=True):
-            break
-    return found[0]
+    heads = follow.heads(db, path, after=ledger.last_seq(db))
+    return next(found[0] for _ in heads if (found := sessions.newest(db, 1, only_open=True)))
 
 
 def _end_of(db: Connection, session: Session | None) -> Callable[[int], bool]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse, why
 from colibri.cli.show import verdict, words
-from colibri.cli.show.progress import Bar
+from colibri.cli.show.progress import bar as progress_bar
 from colibri.config import load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
@@ -75,8 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--root", metavar="SIZE:HEX", type=_root, help="the root of a seal, kept elsewhere"
     )
     parser.add_argument("--head", metavar="SEQ:HEX", type=_head, help="a head, kept elsewhere")
-    terminal.json_option(parser, "the verdict as JSON")
-    project.option(parser)
+    project.options(parser, "the verdict as JSON")
 
 
 class Root(NamedTuple):
@@ -216,14 +215,13 @@ def _tell(judged: dict[str, Any], options: argparse.Namespace, hint: str = "") -
 
 def _examine(reader: Connection, options: argparse.Namespace) -> Report:
     """The check that was asked for, with a bar; an interrupt says how far it came."""
-    newest = ledger.head(reader)
-    first, last = 1, newest.seq if newest else 0
+    first, last = 1, ledger.last_seq(reader)
     if options.session is not None:
         session = lookup.session(reader, options.session)
         first, last = session.open_seq, session.seal_seq or last
     if options.task is not None:
         lookup.task(reader, options.task)
-    with Bar("verifying", "records", last - first + 1) as bar:
+    with progress_bar("verifying", "records", last - first + 1) as bar:
         try:
             if options.session is not None:
                 return check.verify_session(reader, options.session, pause=bar.slice)

@@ -136,8 +136,7 @@ def _content(path: str) -> Iterator[Finding]:
 
 def _records(reader: Connection) -> Finding:
     with reader:  # one transaction: what is read belongs together
-        head = ledger.head(reader)
-        last = head.seq if head else 0
+        last = ledger.last_seq(reader)
         first = max(1, last - NEWEST + 1)
         found = [
             f"record {broken.seq}: {broken.what}: {broken.detail}"

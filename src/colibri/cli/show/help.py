@@ -22,10 +22,10 @@ _OFTEN: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} ...]",
 
 # What argparse says -> what we say; it tells us in no other way.
 _PHRASES = (
-    (r"the following arguments are required: (.+)", "missing: {}"),
-    (r"one of the arguments (.+) is required", "one of these is missing: {}"),
-    (r"argument (.+): not allowed with argument (.+)", "{} and {} do not go together"),
-    (r"argument (.+): ignored explicit argument (.+)", "{} takes no value, but was given {}"),
+    (r"^the following arguments are required: (.+)", r"missing: \1"),
+    (r"^one of the arguments (.+) is required$", r"one of these is missing: \1"),
+    (r"^argument (.+): not allowed with argument (.+)", r"\1 and \2 do not go together"),
+    (r"^argument (.+): ignored explicit argument (.+)", r"\1 takes no value, but was given \2"),
 )
 
 
@@ -103,9 +103,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """What argparse itself finds."""
         for phrase, ours in _PHRASES:
-            if found := re.fullmatch(phrase, message):
-                message = ours.format(*found.groups())
-                break
+            message = re.sub(phrase, ours, message)
         raise Misuse(message)
 
 

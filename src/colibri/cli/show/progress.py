@@ -3,18 +3,28 @@
 import os
 import sys
 import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 EVERY = 0.1  # seconds
 WIDTH = 24
 SLICE = 10_000  # records between two pauses of a verification (Design §4)
 
 
+@contextmanager
+def bar(what: str, unit: str, total: int = 0) -> Iterator["Bar"]:
+    """A bar for as long as something takes."""
+    made = Bar(what, unit, total)
+    try:
+        yield made
+    finally:
+        made._write("")
+
+
 class Bar:
     """Called with what is done and what there is in all; elsewhere than on a terminal silent."""
 
-    def __init__(self, what: str, unit: str, total: int = 0) -> None:
+    def __init__(self, what: str, unit: str, total: int) -> None:
         self.done = 0
         self.total = total
         self._what = what
@@ -22,17 +32,6 @@ class Bar:
         self._began = self._shown = time.monotonic()
         self._is_terminal = sys.stderr.isatty()
         self._length = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._write("")
 
     def __call__(self, done: int, total: int) -> None:
         self.done, self.total = min(done, total), total

@@ -35,13 +35,7 @@ def head_json(head: Head | None) -> JSON | None:
 def record_json(record: Record) -> JSON:
     """A record as --json prints it."""
     return {
-        "seq": record.seq,
-        "at": record.at,
-        "kind": record.kind,
-        "call": record.call,
-        "session": record.session,
-        "task": record.task,
-        "agent": record.agent,
+        **_picked(record, "seq", "at", "kind", "call", "session", "task", "agent"),
         "leaf": record.leaf.hex(),
         "prev": record.prev.hex(),
         "payload": record.payload,
@@ -51,16 +45,10 @@ def record_json(record: Record) -> JSON:
 
 def step_json(step: Step) -> JSON:
     """A step as --json prints it."""
-    first = step.first
     enter, left = ((one and one.payload) or {} for one in (step.enter, step.exit))
     open_or_none = "open" if step.enter and not step.exit else None
     return {
-        "seq": first.seq,
-        "at": first.at,
-        "call": first.call,
-        "session": first.session,
-        "task": first.task,
-        "agent": first.agent,
+        **_picked(step.first, "seq", "at", "call", "session", "task", "agent"),
         "server": enter.get("server"),
         "tool": left.get("tool", enter.get("tool")),
         "arguments": enter.get("arguments"),
@@ -74,7 +62,11 @@ def step_json(step: Step) -> JSON:
 def session_json(session: Session) -> JSON:
     """A session as --json prints it."""
     names = ("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at")
-    return {**{name: getattr(session, name) for name in names}, "root": session.sized_root}
+    return {**_picked(session, *names), "root": session.sized_root}
+
+
+def _picked(value: object, *names: str) -> JSON:
+    return {name: getattr(value, name) for name in names}
 
 
 # For people.

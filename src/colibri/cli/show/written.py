@@ -1,4 +1,4 @@
-"""What was written, a bundle or a report, and the roots and head to hold it against later."""
+"""The file that export and report write, and the roots and head to hold it against later."""
 
 import argparse
 import json
@@ -6,13 +6,29 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from colibri.cli import terminal
+from colibri.cli import files, terminal
+from colibri.config import Config
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
 
 ROOTS = 5  # that a person is shown
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Which file."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
+    )
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+
+
+def refuse(options: argparse.Namespace, config: Config) -> None:
+    """A Complaint if the file cannot be the one that is meant."""
+    if options.output != "-":
+        files.refuse_links(options.output, config.project)
+        files.refuse_existing(options.output, force=options.force)
 
 
 def facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
