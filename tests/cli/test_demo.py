@@ -194,13 +194,16 @@ INTERRUPTED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from colibri.cli.demo import client
-real = client.Client.call
-def call(self, tool, arguments):
-    if tool == "thought_record":
-        print(self._process.pid, flush=True)
-        os.kill(os.getpid(), signal.SIGINT)
-    return real(self, tool, arguments)
-client.Client.call = call
+real = client._requests
+def requests(process, hint):
+    request = real(process, hint)
+    def interrupted(method, params):
+        if params.get("name") == "thought_record":
+            print(process.pid, flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+        return request(method, params)
+    return interrupted
+client._requests = requests
 from colibri.__main__ import main; main()
 """
 

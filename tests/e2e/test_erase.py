@@ -355,8 +355,12 @@ def test_what_was_not_shown_is_not_erased(
 REFUSED = {
     "no such record": (["999"], 1, "there is no record 999"),
     "a kind that stays": (["2"], 1, "record 2 is a task, which stays"),
-    "no number": (["x", "--reason", "r"], 2, "a record is named by its number, such as 17 or R-17"),
-    "zero": (["0"], 2, "a record is named by its number"),
+    "no number": (
+        ["x", "--reason", "r"],
+        2,
+        "'x' is not the number of a record, such as 17 or R-17",
+    ),
+    "zero": (["0", "--reason", "r"], 1, "there is no record 0"),
     "nothing": ([], 2, "name at least one record, or give --finish alone"),
     "both": (["9", "--finish"], 2, "name at least one record, or give --finish alone"),
     "a blank reason": (["9", "--reason", " "], 2, "the reason is blank"),

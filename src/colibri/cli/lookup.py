@@ -1,5 +1,6 @@
 """Sessions and tasks by the ids that people type; what is not there is refused with near ones."""
 
+import argparse
 import re
 from collections.abc import Sequence
 
@@ -15,6 +16,16 @@ AMONG = 1000  # the newest ids, in which near ones are looked for
 LIST_SESSIONS = "colibri sessions lists sessions"
 LIST_TASKS = "colibri tasks lists tasks"
 LIST_THOUGHTS = "colibri log --kind thought lists thoughts; the id is R- and the number"
+
+
+def seq(text: str) -> int:
+    """For argparse: the number of a record, as people write it."""
+    found = re.fullmatch(r"(?:#|R-)?([0-9]{1,15})", text)
+    if not found:
+        hint = "colibri log lists records; colibri trail ID shows a session or a task"
+        message = f"{text!r} is not the number of a record, such as 17 or R-17"
+        raise argparse.ArgumentTypeError(message, hint)
+    return int(found[1])
 
 
 def session(db: Connection, id: str) -> Session:

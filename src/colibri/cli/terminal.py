@@ -112,9 +112,9 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def say(text: str = "", style: str = "", *, lines: bool = False) -> None:
+def say(text: str, style: str = "") -> None:
     """A line, in a style of STYLES on a terminal."""
-    clean = safe(text, lines=lines)
+    clean = safe(text)
     if not is_terminal() or not style:
         print(clean)
         return
@@ -190,23 +190,19 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, style_of: s
     cells = [[safe(cell) for cell in row] for row in rows]
     if not is_terminal():
         _plain_table(headings, cells)
-    elif console().width < NARROW:
-        _narrow_table(headings, cells, style_of)
-    else:
-        _rich_table(headings, cells, style_of)
+        return
+    styled = [
+        [(cell, cell if name == style_of else "") for name, cell in zip(headings, row, strict=True)]
+        for row in cells
+    ]
+    if console().width >= NARROW:
+        _rich_table(headings, styled)
+        return
+    for row in styled:  # without headings and columns: a line that goes on under itself
+        line(*((f"{cell}  ", style) for cell, style in row if cell), hang=2)
 
 
-def _narrow_table(headings: Sequence[str], cells: list[list[str]], style_of: str) -> None:
-    """Without headings and columns: each row is a line that goes on under itself."""
-    for row in cells:
-        styles = (
-            cell if heading == style_of else "" for heading, cell in zip(headings, row, strict=True)
-        )
-        spans = [(f"{cell}  ", style) for cell, style in zip(row, styles, strict=True) if cell]
-        line(*spans, hang=2)
-
-
-def _rich_table(headings: Sequence[str], cells: list[list[str]], style_of: str) -> None:
+def _rich_table(headings: Sequence[str], rows: list[list[tuple[str, str]]]) -> None:
     from rich import box  # noqa: PLC0415 - see console()
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -215,13 +211,8 @@ def _rich_table(headings: Sequence[str], cells: list[list[str]], style_of: str) 
     for heading in headings:
         # The last column takes what is left and folds; ids and states are never cut.
         shown.add_column(heading, overflow="fold", no_wrap=heading != headings[-1])
-    for row in cells:
-        shown.add_row(
-            *(
-                Text(cell, style=STYLES.get(cell, "") if heading == style_of else "")
-                for heading, cell in zip(headings, row, strict=True)
-            )
-        )
+    for row in rows:
+        shown.add_row(*(Text(cell, style=STYLES.get(style, "")) for cell, style in row))
     console().print(shown)
 
 

@@ -4,14 +4,13 @@ import argparse
 import glob
 import os
 import pwd
-import re
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from colibri.cli import project, terminal
+from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.show import words
 from colibri.config import Config, load
@@ -68,7 +67,7 @@ PATIENCE_MS = BUSY_TIMEOUT_MS
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "seqs", metavar="SEQ", nargs="*", type=_seq, help="a record, such as 17 or R-17"
+        "seqs", metavar="SEQ", nargs="*", type=lookup.seq, help="a record, such as 17 or R-17"
     )
     parser.add_argument("--reason", metavar="TEXT", type=_reason, help="why; this is recorded")
     parser.add_argument(
@@ -76,13 +75,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     project.options(parser, "describe what was erased as JSON")
-
-
-def _seq(text: str) -> int:
-    found = re.fullmatch(r"(?:R-)?([1-9][0-9]{0,14})", text)
-    if not found:
-        raise argparse.ArgumentTypeError("a record is named by its number, such as 17 or R-17")
-    return int(found[1])
 
 
 def _reason(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -49,7 +48,9 @@ Exit codes: 0 shown, 1 no such record, session or task, 73 configuration, 75 res
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("seq", metavar="SEQ", nargs="?", type=_seq, help="one record, in full")
+    parser.add_argument(
+        "seq", metavar="SEQ", nargs="?", type=lookup.seq, help="one record, in full"
+    )
     parser.add_argument(
         "--kind",
         choices=KINDS,
@@ -73,15 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     terminal.alone_option(parser, "SEQ")
     parser.add_argument("--payload", action="store_true", help="show payloads as well")
     project.options(parser, "print one JSON object a line")
-
-
-def _seq(text: str) -> int:
-    found = re.fullmatch(r"(?:#|R-)?([0-9]{1,15})", text)
-    if not found:
-        hint = "colibri log lists records; colibri trail ID shows a session or a task"
-        message = f"{text!r} is not the number of a record, such as 17 or R-17"
-        raise argparse.ArgumentTypeError(message, hint)
-    return int(found[1])
 
 
 def run(options: argparse.Namespace) -> int:

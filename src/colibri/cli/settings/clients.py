@@ -1,15 +1,5 @@
 """The MCP clients that `colibri setup` knows: where each keeps its servers, and in which form.
 
-| client | project file | user-wide file | key | comments |
-|---|---|---|---|---|
-| claude-code | .mcp.json | ~/.claude.json | mcpServers | no |
-| claude-desktop | | Claude/claude_desktop_config.json | mcpServers | no |
-| cursor | .cursor/mcp.json | ~/.cursor/mcp.json | mcpServers | yes |
-| vscode | .vscode/mcp.json | Code/User/mcp.json | servers | yes, and trailing commas |
-| codex | | ~/.codex/config.toml | mcp_servers | TOML |
-| gemini | .gemini/settings.json | ~/.gemini/settings.json | mcpServers | yes |
-| generic | | | mcpServers | no |
-
 Applications keep theirs in ~/Library/Application Support on macOS and in ~/.config elsewhere. A
 server must be told its project where the client does not start it there: by a variable that the
 client fills in, or by a fixed path.

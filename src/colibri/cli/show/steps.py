@@ -6,8 +6,8 @@
 14:02:19  ✗ task_update status=APPLY  refused ERR_BLOCKED  #35 · T-0001
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from colibri.cli import terminal
 from colibri.cli.show import times, words
@@ -77,30 +77,17 @@ def _entries(step: Step) -> Iterator[Entry]:
 
 
 def _entry(record: Record) -> Entry:
-    payload = record.payload
-    if payload is None or record.kind not in _ENTRIES:
-        return Entry(record, [(record.kind, "bold"), "  ", *words.summary(record)])
-    return _ENTRIES[record.kind](record, payload)
-
-
-def _thought(record: Record, payload: Mapping[str, Any]) -> Entry:
-    return Entry(record, [words.kind_of_thought(payload)], payload["content"])
-
-
-def _opening(record: Record, payload: Mapping[str, Any]) -> Entry:
-    return Entry(record, [("session opened", "bold")], payload["intent"])
-
-
-def _seal(record: Record, payload: Mapping[str, Any]) -> Entry:
-    head: Spans = [("sealed", "good"), f"  {terminal.count(payload['count'], 'thought')}"]
-    return Entry(record, head, whole=f"root {payload['count']}:{payload['root']}")
-
-
-_ENTRIES: Mapping[str, Callable[[Record, Mapping[str, Any]], Entry]] = {
-    "thought": _thought,
-    "session.open": _opening,
-    "session.seal": _seal,
-}
+    said = record.payload or {}
+    match record.kind if said else "":
+        case "thought":
+            return Entry(record, [words.kind_of_thought(said)], said["content"])
+        case "session.open":
+            return Entry(record, [("session opened", "bold")], said["intent"])
+        case "session.seal":
+            thoughts = terminal.count(said["count"], "thought")
+            root = f"root {said['count']}:{said['root']}"
+            return Entry(record, [("sealed", "good"), f"  {thoughts}"], whole=root)
+    return Entry(record, [(record.kind, "bold"), "  ", *words.summary(record)])
 
 
 def _change(changed: Sequence[Record]) -> Spans:

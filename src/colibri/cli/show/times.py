@@ -6,8 +6,6 @@ from datetime import UTC, datetime, time, timedelta
 
 from colibri.cli import terminal
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}(:[0-9]{2})?")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 # The age from which a unit is used, and how many seconds it has.
@@ -38,7 +36,7 @@ class Days:
         when = _local(at)
         if when is None or not terminal.is_terminal():
             return at
-        day = f"{_DAYS[when.weekday()]} {_date(when)} {when.year}"
+        day = f"{when:%a} {when.day} {when:%b} {when.year}"
         if day != self._day:
             self._day = day
             terminal.heading(day)
@@ -63,16 +61,12 @@ def _local(at: str) -> datetime | None:
         return None
 
 
-def _date(when: datetime) -> str:
-    return f"{when.day} {_MONTHS[when.month - 1]}"
-
-
 def _short(when: datetime, today: datetime) -> str:
     if when.date() == today.date():
         return f"{when:%H:%M:%S}"
     if when.year == today.year:
-        return f"{_date(when)} {when:%H:%M}"
-    return f"{_date(when)} {when.year} {when:%H:%M}"
+        return f"{when.day} {when:%b %H:%M}"
+    return f"{when.day} {when:%b} {when.year} {when:%H:%M}"
 
 
 def _age(when: datetime, today: datetime) -> str:

@@ -165,28 +165,6 @@ _FACTS = {"priority": "", "project": "", "assignee": "", "depends_on": "depends 
 _FIELDS = ("status", "title", "priority", "project", "assignee", "depends_on", "description")
 
 
-def _call(payload: JSON) -> Spans:
-    return [(payload["tool"], "bold"), arguments(payload["arguments"])]
-
-
-def _exit(payload: JSON) -> Spans:
-    return [(payload["tool"], "bold"), " ", *outcome(payload)]
-
-
-def _open(payload: JSON) -> Spans:
-    return [excerpt(payload["intent"])]
-
-
-def _thought(payload: JSON) -> Spans:
-    return [kind_of_thought(payload), f" {excerpt(payload['content'])}"]
-
-
-def _seal(payload: JSON) -> Spans:
-    return [
-        f"{count(payload['count'], 'thought')}, root {payload['count']}:{payload['root'][:16]}…"
-    ]
-
-
 def _erasure(payload: JSON) -> Spans:
     seqs = payload["seqs"]
     noun = "record" if len(seqs) == 1 else "records"
@@ -194,11 +172,13 @@ def _erasure(payload: JSON) -> Spans:
 
 
 _SUMMARIES: Mapping[str, Callable[[JSON], Spans]] = {
-    "call.enter": _call,
-    "call.exit": _exit,
-    "session.open": _open,
-    "thought": _thought,
-    "session.seal": _seal,
+    "call.enter": lambda said: [(said["tool"], "bold"), arguments(said["arguments"])],
+    "call.exit": lambda said: [(said["tool"], "bold"), " ", *outcome(said)],
+    "session.open": lambda said: [excerpt(said["intent"])],
+    "thought": lambda said: [kind_of_thought(said), f" {excerpt(said['content'])}"],
+    "session.seal": lambda said: [
+        f"{count(said['count'], 'thought')}, root {said['count']}:{said['root'][:16]}…"
+    ],
     "task": changes,
     "task.text": changes,
     "erasure": _erasure,
