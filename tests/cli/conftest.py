@@ -7,6 +7,7 @@ import pytest
 
 from colibri import cli
 from tests.support.client import environment
+from tests.support.program import tell_story
 from tests.support.sample_project import Printed, Shown, Workshop
 from tests.support.terminal import COLIBRI, run_in_terminal
 
@@ -16,6 +17,13 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("workshop"))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a database of 54 records."""
+    monkeypatch.chdir(tmp_path)
+    return tell_story(tmp_path)
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import apsw
 import pytest
 
 from colibri import cli
@@ -22,36 +20,22 @@ from tests.support.busy_servers import (
 )
 from tests.support.client import environment, execute_raw
 from tests.support.ledger_reader import eventually, missing, verified
-from tests.support.ledger_writer import Lab, disable_triggers, opened
+from tests.support.ledger_writer import opened
 from tests.support.mounts import small_disk
-from tests.support.program import colibri, database_of, inside, tell_story
+from tests.support.program import colibri, database_of, head_of, inside, tamper
 from tests.support.terminal import TYPED, run_in_terminal
 
-JSON = dict[str, Any]
 Capture = pytest.CaptureFixture[str]
 
 ROUNDS = 2  # more in scripts/torture backup
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory."""
-    monkeypatch.chdir(tmp_path)
-    return tell_story(tmp_path)
 
 
 def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def head_of(project: Path) -> str:
-    with opened(project) as db:
-        seq, leaf = Lab(db).head()
-    return f"{seq}:{leaf.hex()}"
-
-
 def test_a_copy_is_checked_and_its_head_is_told(project: Path) -> None:
-    head = head_of(project)
+    head = head_of(database_of(project))
     code, out, err = colibri(project, "backup", "copy.db")
     size = (project / "copy.db").stat().st_size
     assert (code, err) == (0, "")
@@ -67,7 +51,7 @@ def test_a_copy_is_checked_and_its_head_is_told(project: Path) -> None:
 
 def test_json_says_the_same_for_programs(project: Path, capsys: Capture) -> None:
     code, out, err = inside(capsys, "backup", "copy.db", "--json")
-    seq, leaf = head_of(project).split(":")
+    seq, leaf = head_of(database_of(project)).split(":")
     assert (code, err) == (0, "")
     assert json.loads(out) == {
         "file": "copy.db",
@@ -155,10 +139,7 @@ def test_a_log_that_is_not_sound_is_not_copied(project: Path, capsys: Capture) -
     """A good copy is not replaced by a bad one; exit 1."""
     assert inside(capsys, "backup", "copy.db")[0] == 0
     good = (project / "copy.db").read_bytes()
-    db = apsw.Connection(str(database_of(project)))
-    disable_triggers(db)
-    db.execute("UPDATE ledger SET at = 'then'")
-    db.close()
+    tamper(database_of(project), "UPDATE ledger SET at = 'then'")
     code, out, err = inside(capsys, "backup", "copy.db", "--force")
     assert (code, out) == (1, "")
     assert "the log is not sound, so no copy was kept: record 1: altered-header: " in err

@@ -39,7 +39,7 @@ SERVERS = {
 def test_a_server_that_does_not_answer_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, why: str
 ) -> None:
-    monkeypatch.setattr(client, "PATIENCE", 0.5 if "read()" in program else 10.0)
+    monkeypatch.setattr(client, "PATIENCE", 0.5 if "read()" in program else 3.0)
     log = tmp_path / "server.log"
     server = serving([sys.executable, "-c", program], env=environment(), log=str(log))
     began = time.monotonic()
@@ -47,7 +47,7 @@ def test_a_server_that_does_not_answer_is_told(
         while True:  # until it has noticed
             call("server_ping", {})
     assert told.value.hint == f"{log} has what it said"
-    assert time.monotonic() - began < 10.0
+    assert time.monotonic() - began < 20
 
 
 def test_a_server_that_stays_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_server_that_stays_is_killed(tmp_path: Path, monkeypatch: pytest.Monke
     began = time.monotonic()
     with serving([sys.executable, "-c", program], env=environment(), log=str(tmp_path / "log")):
         pass
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
 
 
 def test_a_child_does_not_inherit_what_is_meant_for_us(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from colibri.cli import terminal
@@ -25,6 +24,7 @@ from colibri.store.sqlite.opening import MAKE
 from tests.support.client import COLIBRI, TESTS, Server
 from tests.support.ledger_reader import create, flip_in_a_record, overwrite_a_page
 from tests.support.mounts import read_only, small_disk
+from tests.support.program import tamper
 from tests.support.terminal import TYPED
 from tests.support.user_home import Home
 
@@ -164,17 +164,13 @@ def a_text_file(path: Path) -> str:
 
 def another_program_s(path: Path) -> str:
     path.parent.mkdir()
-    db = apsw.Connection(str(path))
-    db.execute("CREATE TABLE songs (title TEXT)")
-    db.close()
+    tamper(path, "CREATE TABLE songs (title TEXT)")
     return "is the database of another program"
 
 
 def from_a_newer_version(path: Path) -> str:
     create(path, 10)
-    db = apsw.Connection(str(path))
-    db.execute("PRAGMA user_version = 999")
-    db.close()
+    tamper(path, "PRAGMA user_version = 999")
     return "has schema version 999"
 
 
@@ -211,9 +207,7 @@ def test_an_older_schema_is_a_warning(home: Home) -> None:
     """The next server brings it up to date."""
     path = home.project / "data" / "colibri.db"
     create(path, 10)
-    db = apsw.Connection(str(path))
-    db.execute("PRAGMA user_version = 1")
-    db.close()
+    tamper(path, "PRAGMA user_version = 1")
     found = examine(home)
     assert found["database"].status == "warning"
     assert found["database"].hint == MAKE

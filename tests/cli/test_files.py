@@ -70,6 +70,11 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     with pytest.raises(ResourceError, match="is not a regular file"):
         files.read(str(fifo))
+    large = tmp_path / "large"
+    large.touch()
+    os.truncate(large, files.MAX_TEXT + 1)
+    with pytest.raises(ResourceError, match="large is too large for settings"):
+        files.read(str(large))
 
 
 def test_a_link_to_nothing_yet_leads_to_where_the_file_is_made(tmp_path: Path) -> None:

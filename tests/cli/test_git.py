@@ -70,6 +70,11 @@ def test_it_says_what_git_says(tmp_path: Path, form: str) -> None:
     assert not git.is_ignored(taken, "a[b]*")
 
 
+def test_a_repository_without_a_configuration_has_nothing_to_take_over(project: Path) -> None:
+    (project / ".git" / "config").unlink()
+    assert git.is_ignored(found(project), "data/colibri.db")
+
+
 def test_it_leaves_the_repository_as_it_is(project: Path) -> None:
     os.utime(project / "a", (1, 1))  # a plain git would write that down in its index
 

@@ -167,6 +167,60 @@ def test_a_mistake_is_named_with_what_may_have_been_meant(
     )
 
 
+HEX = "ab" * 32
+WRONG = {
+    "erase": "name at least one record, or give --finish alone",
+    "erase 9 --finish": "name at least one record, or give --finish alone",
+    "erase 9 --yes": "a reason is missing: --reason TEXT",
+    "erase 9 --reason ' '": "the reason is blank",
+    "erase 9 --reason a\x1b": "the reason holds the control character",
+    f"erase 9 --reason {'x' * 2001}": "the reason is longer than 2000",
+    "erase x": "SEQ: 'x' is not the number of a record, such as 17 or R-17",
+    "export --all": "missing: -o/--output",
+    "export --all --session S-1 -o out": "--session and --all do not go together",
+    "export --thought R-09 -o out": "R- and a number",
+    "export --thought R-9/.. -o out": "R- and a number",
+    "export --thought S-1 -o out": "R- and a number",
+    "export -o out": "one of these is missing: --all --session --task --thought",
+    "log --follow --reverse": "--reverse and -f/--follow do not go together",
+    "log --kind dream": "--kind: 'dream' is none of call.enter, call.exit, ",
+    "log --limit -1": "--limit: '-1' is not a whole number, 0 or more (0: all)",
+    "log --since soon": "'soon' is neither the seq of a record",
+    "log 31 --follow": "--follow and SEQ do not go together",
+    "log 31 --kind task": "--kind and SEQ do not go together",
+    "log 31 --limit 3": "--limit and SEQ do not go together",
+    "log yesterday": "SEQ: 'yesterday' is not the number of a record, such as 17 or R-17",
+    "report S-1 -o - --open": "--open needs a file",
+    "setup": "error: missing: CLIENT\n",
+    "setup codex --name a.b": "a name has only letters, digits, _ and -",
+    "setup codex --write --print": "--print and --write do not go together",
+    "setup emacs": "CLIENT: 'emacs' is none of claude-code, claude-desktop, cursor",
+    "setup generic --write": "generic has no settings file: name one with --file",
+    "tasks T-0001 --limit 3": "error: --limit and TASK do not go together\n",
+    "tasks T-0001 --status INIT": "error: --status and TASK do not go together\n",
+    "trail S-1 --all": "do not go together",
+    f"verify --head 0:{HEX}": "a head is SEQ:HEX",
+    f"verify --head 1:{HEX} --session S": "--head needs the whole",
+    f"verify --head 1:{HEX} --task T": "--head needs the whole",
+    f"verify --head {HEX}": "a head is SEQ:HEX",
+    "verify --root ab": "a root is SIZE:HEX, a number and 64 hex digits",
+    f"verify --root {HEX} --task T": "--root needs the whole",
+    "verify --session S-1 --task T-1": "do not go together",
+    "verify x.json --session S-1": "do not go together",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_what_cannot_be_meant_is_said_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(shlex.split(line)) == 2
+    out, err = capsys.readouterr()
+    assert (out, list(tmp_path.iterdir())) == ("", [])
+    assert WRONG[line] in err
+
+
 def test_an_option_before_the_command_is_told_apart_from_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -19,47 +19,32 @@ from tests.support.user_home import Home
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
-# Keys that execute with a value of their own; every other one that git knows gets a bare trap.
-KEYS = {
+# Keys that execute; every other one that git knows gets a bare trap too.
+KEYS = dict.fromkeys(
+    (
+        *("core.alternateRefsCommand", "core.askPass", "core.editor", "core.fsmonitor"),
+        *("core.gitProxy", "core.pager", "core.sshCommand", "diff.external", "diff.trap.command"),
+        *("diff.trap.textconv", "filter.trap.clean", "filter.trap.process", "filter.trap.smudge"),
+        *("gpg.program", "gpg.ssh.defaultKeyCommand", "gpg.ssh.program", "interactive.diffFilter"),
+        *("merge.trap.driver", "pager.log", "remote.origin.receivepack"),
+        *("remote.origin.uploadpack", "sequence.editor", "tar.trap.command", "trailer.trap.cmd"),
+        *("trailer.trap.command", "uploadpack.packObjectsHook"),
+    ),
+    "{}",
+) | {
     "alias.status": "!{}",
     "commit.gpgSign": "true",
     "core.repositoryFormatVersion": "1",
     "core.bare": "false",
     "credential.helper": "!{}",
     "diff.submodule": "diff",
-    "diff.trap.command": "{}",
-    "diff.trap.textconv": "{}",
-    "filter.trap.clean": "{}",
-    "filter.trap.process": "{}",
-    "filter.trap.smudge": "{}",
-    "gpg.program": "{}",
-    "gpg.ssh.defaultKeyCommand": "{}",
-    "gpg.ssh.program": "{}",
     "log.showSignature": "true",
-    "merge.trap.driver": "{}",
     "protocol.allow": "always",
     "remote.origin.promisor": "true",
     "remote.origin.url": "ext::{}",
-    "remote.origin.receivepack": "{}",
-    "remote.origin.uploadpack": "{}",
-    "sequence.editor": "{}",
     "submodule.recurse": "true",
     "submodule.sub.update": "!{}",
-    "tar.trap.command": "{}",
-    "trailer.trap.cmd": "{}",
-    "trailer.trap.command": "{}",
-    "uploadpack.packObjectsHook": "{}",
     "url.ext::{}.insteadOf": "https://",
-    "core.alternateRefsCommand": "{}",
-    "core.askPass": "{}",
-    "core.editor": "{}",
-    "core.fsmonitor": "{}",
-    "core.gitProxy": "{}",
-    "core.pager": "{}",
-    "core.sshCommand": "{}",
-    "diff.external": "{}",
-    "interactive.diffFilter": "{}",
-    "pager.log": "{}",
 }
 HOOKS = (
     *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-checkout", "post-commit"),
@@ -69,10 +54,7 @@ HOOKS = (
 BROWSERS = ("xdg-open", "www-browser", "firefox", "chromium", "w3m", "lynx")
 # What a plain git springs of these, so that the traps are known to work.
 LIVE = {
-    "core.fsmonitor",
-    "diff.external",
-    "diff.trap.textconv",
-    "filter.trap.process",
+    *("core.fsmonitor", "diff.external", "diff.trap.textconv", "filter.trap.process"),
     "gpg.program",
 }
 
@@ -211,12 +193,7 @@ UNKNOWN = (b".gitattributes", b".gitignore", b".gitmodules", b"exec/", b"new")
 COMMANDS = {
     "serve": [],
     "demo": ["--dir", "../demo", "--no-pause"],
-    "doctor": [],
-    "status": [],
-    "sessions": [],
-    "tasks": [],
-    "trail": [],
-    "log": [],
+    **{name: [] for name in ("doctor", "status", "sessions", "tasks", "trail", "log")},
     "report": ["S-1", "-o", "report.html"],
     "verify": [],
     "export": ["--all", "-o", "log.json"],

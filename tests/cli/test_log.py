@@ -271,27 +271,6 @@ def test_a_record_is_found_by_each_of_its_names(workshop: Workshop, colibri: Pri
     assert err.splitlines()[1:] == [f"colibri: hint: {hint}"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["yesterday"], "SEQ: 'yesterday' is not the number of a record, such as 17 or R-17"),
-        (["--since", "soon"], "'soon' is neither the seq of a record"),
-        (["--follow", "--reverse"], "--reverse and -f/--follow do not go together"),
-        (["31", "--kind", "task"], "--kind and SEQ do not go together"),
-        (["31", "--limit", "3"], "--limit and SEQ do not go together"),
-        (["31", "--follow"], "--follow and SEQ do not go together"),
-        (["--limit", "-1"], "--limit: '-1' is not a whole number, 0 or more (0: all)"),
-        (["--kind", "dream"], "--kind: 'dream' is none of call.enter, call.exit, "),
-    ],
-)
-def test_what_cannot_be_meant_is_a_usage_error(
-    workshop: Workshop, colibri: Printed, arguments: list[str], complaint: str
-) -> None:
-    code, out, err = colibri(workshop.path, "log", *arguments)
-    assert (code, out) == (2, "")
-    assert complaint in err
-
-
 @pytest.mark.parametrize("columns", [40, 120])
 def test_a_terminal_gets_days_and_lines_that_fit(
     workshop: Workshop, shown: Shown, columns: int

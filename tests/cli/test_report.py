@@ -15,14 +15,9 @@ from colibri import cli
 from colibri.cli.commands import report
 from colibri.cli.show import report_page
 from tests.support.ledger_writer import Lab, opened
-from tests.support.program import colibri, tell_story
+from tests.support.program import colibri
 from tests.vectors.builder import bundle_from
 from tests.verify.conftest import load_verifier
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return tell_story(tmp_path)
 
 
 def run(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
@@ -165,12 +160,6 @@ def test_without_a_browser_it_says_what_to_do(
     arguments = ["report", "S-1", "-o", str(project / "out"), "--project", str(project), "--open"]
     assert cli.main(arguments) == 0
     assert "colibri: hint: no browser was found" in capsys.readouterr().err
-
-
-def test_a_page_on_stdout_cannot_be_opened(project: Path) -> None:
-    code, out, err = run(project, "S-1", "-o", "-", "--open")
-    assert (code, out) == (2, "")
-    assert "--open needs a file" in err
 
 
 # The page.

@@ -208,17 +208,6 @@ def test_an_unknown_task_is_told_with_near_ones(
     assert found.endswith("colibri tasks lists tasks")
 
 
-@pytest.mark.parametrize(
-    ("given", "named"), [(["--status", "INIT"], "--status"), (["--limit", "3"], "--limit")]
-)
-def test_filters_beside_one_task_are_refused_and_not_ignored(
-    workshop: Workshop, colibri: Printed, given: list[str], named: str
-) -> None:
-    code, out, err = colibri(workshop.path, "tasks", workshop.plan, *given)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"colibri: error: {named} and TASK do not go together\n")
-
-
 def test_stored_markup_is_text_and_narrow_terminals_wrap_it(
     workshop: Workshop, shown: Shown
 ) -> None:

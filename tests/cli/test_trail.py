@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from colibri.cli import follow
+from colibri.store import ledger
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.ledger_reader import eventually
 from tests.support.ledger_writer import Lab, opened, story
@@ -217,12 +217,6 @@ def test_unknown_ids_are_exit_code_1_with_near_ones(workshop: Workshop, colibri:
     assert hint.startswith(f"colibri: hint: did you mean {workshop.open}? colibri sessions lists ")
 
 
-def test_an_id_and_all_exclude_each_other(workshop: Workshop, colibri: Printed) -> None:
-    code, _, err = colibri(workshop.path, "trail", "S-1", "--all")
-    assert code == 2
-    assert "do not go together" in err
-
-
 # What reaches a terminal.
 
 
@@ -396,6 +390,6 @@ def test_an_interruption_without_following_is_told(
     def interrupt(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(follow, "newest", interrupt)
+    monkeypatch.setattr(ledger, "last_seq", interrupt)
     code, _, err = colibri(workshop.path, command)
     assert (code, err) == (130, "colibri: error: interrupted\n")

@@ -194,30 +194,6 @@ def test_an_empty_log_is_not_exported(tmp_path: Path) -> None:
     assert "nothing to export" in err
 
 
-USAGE = {
-    "no scope": (
-        ["-o", "out"],
-        "one of these is missing: --all --session --task --thought",
-    ),
-    "two scopes": (
-        ["--all", "--session", "S-1", "-o", "out"],
-        "--session and --all do not go together",
-    ),
-    "no file": (["--all"], "missing: -o/--output"),
-    "a thought that is none": (["--thought", "S-1", "-o", "out"], "R- and a number"),
-    "a thought with a path": (["--thought", "R-9/..", "-o", "out"], "R- and a number"),
-    "a thought with zeros": (["--thought", "R-09", "-o", "out"], "R- and a number"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "why"), USAGE.values(), ids=USAGE.keys())
-def test_wrong_usage_is_explained(project: Path, arguments: list[str], why: str) -> None:
-    code, out, err = export(project, *arguments)
-    assert (code, out) == (2, "")
-    assert why in err
-    assert files(project) == ["data"]
-
-
 def test_a_place_that_cannot_be_written_is_a_missing_resource(project: Path) -> None:
     """Exit 75: resource."""
     code, _, err = export(project, "--all", "-o", "nowhere/out")

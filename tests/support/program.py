@@ -3,13 +3,17 @@
 import functools
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from colibri import cli
+from colibri.store import ledger
 from tests.support.client import environment, execute_raw
-from tests.support.ledger_writer import Lab, opened, story
+from tests.support.ledger_reader import reading
+from tests.support.ledger_writer import Lab, disable_triggers, opened, story
 from tests.support.terminal import COLIBRI
 
 # To be interrupted from outside: who started the tests in the background has SIGINT ignored, and
@@ -40,6 +44,23 @@ def tell_story(project: Path) -> Path:
     database_of(project).parent.mkdir(parents=True)
     database_of(project).write_bytes(_story())
     return project
+
+
+def head_of(path: Path) -> str:
+    """The newest record of a database, as --head takes it."""
+    with reading(path) as db:
+        newest = ledger.head(db)
+    assert newest is not None
+    return f"{newest.seq}:{newest.leaf.hex()}"
+
+
+def tamper(path: Path, *statements: str) -> None:
+    """Run statements in a database as somebody would whom nothing holds back."""
+    with closing(apsw.Connection(str(path))) as db:
+        disable_triggers(db)
+        db.execute("PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF")
+        for statement in statements:
+            db.execute(statement)
 
 
 def colibri(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:

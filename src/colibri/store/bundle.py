@@ -63,7 +63,7 @@ def of_session(db: Connection, id: str) -> Contents:
     session = sessions.get(db, id)
     first = session.open_seq
     last = ledger.last_seq(db) if session.seal_seq is None else session.seal_seq + 1
-    tasks = _with_dependencies(db, _tasks_named(db, id), last)
+    tasks = _with_dependencies(db, sessions.tasks_named(db, id), last)
     disclosed = _of_session(db, id, first, last) | _of_tasks(db, tasks, last)
     disclosed |= _calls_about(db, tasks, first, last)
     calls = _calls(db, disclosed)
@@ -84,7 +84,7 @@ def of_task(db: Connection, id: str) -> Contents:
     if not _seqs(db, "task = ? AND kind = 'task'", id):
         raise Refused("ERR_NOT_FOUND", f"there is no task {id}", task_id=id)
     last = ledger.last_seq(db)
-    tasks, thoughts = _with_dependencies(db, {id}, last), _thoughts_of_task(db, id)
+    tasks, thoughts = _with_dependencies(db, [id], last), _thoughts_of_task(db, id)
     wanted = {*thoughts, *_of_tasks(db, tasks, last), *_calls_about(db, {id}, 1, last)}
     proven: list[dict[str, Any]] = []
     for session in set(thoughts.values()):
@@ -195,17 +195,7 @@ def _of_session(db: Connection, id: str, first: int, last: int) -> set[int]:
     return _seqs(db, condition, id, first, last)
 
 
-def _tasks_named(db: Connection, session: str) -> set[str]:
-    """The tasks of a session's opening and thoughts."""
-    rows = db.execute(
-        "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
-        " AND kind IN ('session.open', 'thought')",
-        (session,),
-    )
-    return {task for (task,) in rows}
-
-
-def _with_dependencies(db: Connection, tasks: set[str], last: int) -> set[str]:
+def _with_dependencies(db: Connection, tasks: Iterable[str], last: int) -> set[str]:
     """These tasks, and all that they have ever depended on, up to a record."""
     found, queue = set(tasks), sorted(tasks)
     for task in queue:

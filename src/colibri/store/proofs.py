@@ -130,7 +130,7 @@ def altered_session(db: Connection, seen: "Sessions", session: Session) -> Itera
 
 
 def _altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
-    if (problem := seen.compare(sessions.columns(session))) is not None:
+    if (problem := seen.compare(session._asdict())) is not None:
         yield problem
     elif not _tree_fits(db, session):
         yield f"{session.session_id}: its stored tree is not that of its thoughts"

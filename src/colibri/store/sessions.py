@@ -69,11 +69,6 @@ def _read(db: Connection, which: str, values: tuple[str, ...] = ()) -> Iterator[
     return map(Session._make, raw.rows(db, Session._fields, query, values, texts=_TEXTS))
 
 
-def columns(session: Session) -> dict[str, Any]:
-    """The row of a session, as a replay compares it."""
-    return session._asdict()
-
-
 def get(db: Connection, id: str) -> Session:
     """A session; ERR_SESSION_NOT_FOUND."""
     session = find(db, id)
@@ -110,6 +105,16 @@ def newest(
         f"SELECT session_id FROM sessions {where} ORDER BY open_seq DESC LIMIT ?", (most,)
     ).fetchall()
     return [get(db, id) for (id,) in rows]
+
+
+def tasks_named(db: Connection, id: str) -> list[str]:
+    """The tasks of a session's opening and thoughts."""
+    rows = db.execute(
+        "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
+        " AND kind IN ('session.open', 'thought') ORDER BY task",
+        (id,),
+    )
+    return [str(task) for (task,) in rows]
 
 
 def last_sealed(db: Connection) -> Session | None:

@@ -9,7 +9,7 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from colibri.store import records
+from colibri.store import records, sessions
 from colibri.store.connection import Connection
 from colibri.store.records import Record, enter_of, fetch
 from colibri.store.sessions import Session
@@ -84,7 +84,7 @@ class Timeline:
             self._sources = [_Source("task = ?", (task,), 0)]
         if session is not None:
             self._sources = [_Source("session = ?", (session.session_id,), 0)]
-            for found in _tasks_of(db, session.session_id):
+            for found in sessions.tasks_named(db, session.session_id):
                 self._add_task(found, session)
 
     def skip_to_newest(self, count: int, *, last: int, types: Sequence[str] = ()) -> None:
@@ -166,12 +166,3 @@ class Timeline:
             (*values, *types, last, count),
         )
         return [int(str(seq)) for (seq,) in rows]
-
-
-def _tasks_of(db: Connection, session: str) -> list[str]:
-    rows = db.execute(
-        "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
-        " AND kind IN ('session.open', 'thought') ORDER BY task",
-        (session,),
-    )
-    return [str(task) for (task,) in rows]

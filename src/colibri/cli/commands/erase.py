@@ -8,11 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse
-from colibri.cli.show import words
+from colibri.cli.show import times, words
 from colibri.config import Config, load
 from colibri.core import redaction
 from colibri.core.errors import ConfigError, Damaged, ResourceError
@@ -138,7 +137,7 @@ def _writing(config: Config) -> Iterator[Opened]:
         lock_timeout=config.startup_timeout_ms / 1000,
         monotonic=time.monotonic,
         sleep=time.sleep,
-        stamp=_now().replace(":", "").replace(".", ""),
+        stamp=times.stamp(),
         new_log=_ids(config).log,
     )
     try:
@@ -160,7 +159,11 @@ def _erase(
             raise Complaint(message)
         payloads = erasure.erase(opened.db, shown, reason=options.reason)
         chain = Chain(opened.db, ledger.log_id(opened.db), ids.nonce)
-        said = {"at": _now(), "call": ids.uuid("erasure", chain.mark().seq + 1), "agent": _actor()}
+        said = {
+            "at": times.recorded(times.now()),
+            "call": ids.uuid("erasure", chain.mark().seq + 1),
+            "agent": _actor(),
+        }
         made = [chain.append("erasure", payload, **said) for payload in payloads]
         check_same_file(opened)
     return made
@@ -222,7 +225,3 @@ def _actor() -> str:
         return f"user:{pwd.getpwuid(os.getuid()).pw_name}"
     except KeyError:
         return f"user:{os.getuid()}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -5,7 +5,6 @@ import difflib
 import os
 import re
 import shlex
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from colibri.cli.files import Text
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
 from colibri.cli.settings.jsonc import Broken
+from colibri.cli.show import times
 from colibri.config import Config, load
 
 HELP = "add Colibri to an MCP client"
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     if not change.file and (options.write or options.user):
         raise Misuse("generic has no settings file: name one with --file")
     written = options.write and change.action != "none"
-    backup = files.replace(change.old, change.new, _stamp()) if written else None
+    backup = files.replace(change.old, change.new, times.stamp()) if written else None
     if options.json:
         terminal.emit(_report(change, written, backup))
     else:
@@ -244,9 +244,3 @@ def _lines(text: str) -> list[str]:
     """As they are shown: how they end is kept, but not worth a line of a diff."""
     lines = text.replace("\r\n", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
-
-
-def _stamp() -> str:
-    """Now, fit for the name of a file."""
-    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime(seconds))}{nanoseconds // 1000:06d}Z"

@@ -13,7 +13,7 @@ from colibri.cli import files
 from colibri.core.errors import ResourceError
 
 PROTOCOL = "2025-11-25"
-PATIENCE = 60.0  # seconds for all that a server is asked, and for it to end
+PATIENCE = 30.0  # seconds for all that a server is asked, and for it to end
 
 Call = Callable[[str, Mapping[str, Any]], dict[str, Any]]  # a tool, arguments; the CallToolResult
 
@@ -39,14 +39,13 @@ def serving(command: Sequence[str], *, env: Mapping[str, str], log: str) -> Iter
             request("initialize", about)
             process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
             yield lambda tool, given: request("tools/call", {"name": tool, "arguments": given})
-        except BaseException:
-            process.kill()
-            raise
         finally:
             with suppress(BrokenPipeError):  # it is gone already
                 process.stdin.close()
-            process.wait()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
             watchdog.cancel()
+            process.kill()  # does nothing to one that has ended
 
 
 def _requests(process: "subprocess.Popen[bytes]", hint: str) -> Call:

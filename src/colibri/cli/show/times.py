@@ -17,6 +17,16 @@ def now() -> datetime:
     return datetime.now().astimezone()
 
 
+def recorded(when: datetime) -> str:
+    """A moment as records have it."""
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def stamp() -> str:
+    """This moment, fit for the name of a file."""
+    return recorded(now()).replace(":", "").replace(".", "")
+
+
 def shown(at: str) -> str:
     """A stored time: on a terminal short, local and with its age; elsewhere as it is."""
     when = _local(at)
@@ -79,7 +89,7 @@ def _boundary(text: str, of_day: time) -> int | str:
     if re.fullmatch(r"#?[0-9]{1,15}", text):
         return int(text.removeprefix("#"))
     try:
-        return _moment(text, of_day).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return recorded(_moment(text, of_day))
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither the seq of a record, such as 120, nor a time, such as"
