@@ -159,7 +159,7 @@ def test_the_digest_is_that_of_the_migrations() -> None:
         load_migrations()[-1].version,
         expected.digest(rows),
     ) == (expected.VERSION, expected.DIGEST)
-    assert upto(1) == list(load_migrations()[:1])
+    assert upto(load_migrations(), 1) == list(load_migrations()[:1])
 
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", ".lock"])

@@ -15,7 +15,7 @@ import apsw
 from colibri.core.errors import ResourceError
 from colibri.store.connection import Connection
 from colibri.store.sqlite.connection import version
-from colibri.store.sqlite.schema import Migration, upto
+from colibri.store.sqlite.schema import Migration, load_migrations, upto
 
 # Of all objects that the migrations up to VERSION make, which takes 5 ms; a test holds both.
 VERSION = 3
@@ -41,7 +41,7 @@ def differences(db: Connection, migrations: Sequence[Migration]) -> list[str]:
 
 def foreign(db: Connection) -> list[str]:
     """The same for a database of any version that we know."""
-    return differences(db, upto(version(db)))
+    return differences(db, upto(load_migrations(), version(db)))
 
 
 def digest(rows: list[tuple[str, ...]]) -> str:

@@ -1,8 +1,12 @@
 """What SQLite's errors mean for whoever has the database open."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import apsw
+
+from colibri.core.errors import ResourceError
 
 Fault = Literal["full", "busy", "io", "damaged"]
 
@@ -30,3 +34,24 @@ def fault(exc: BaseException) -> Fault | None:
 def breaks_constraint(exc: BaseException) -> bool:
     """Whether a CHECK, a key or a trigger of the schema refused a change."""
     return isinstance(exc, apsw.ConstraintError)
+
+
+_REASONS: dict[Fault | None, tuple[str, str]] = {
+    "full": ("the disk is full", "free some space, or set COLIBRI_DB_PATH to another volume"),
+    "busy": ("another program holds it locked", "close that program and start again"),
+    "damaged": (
+        "it is not a database, or a damaged one",
+        "restore it from a backup, or set COLIBRI_DB_PATH to another file",
+    ),
+}
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn what SQLite or the system says while opening into a ResourceError."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        known = _REASONS.get(fault(error))
+        reason, hint = known or (str(error), "check the permissions of the file and its directory")
+        raise ResourceError(f"cannot open {path}: {reason}", hint) from error

@@ -19,7 +19,7 @@ from colibri.store.sqlite.connection import (
     require_sqlite,
     version,
 )
-from colibri.store.sqlite.faults import Fault, fault
+from colibri.store.sqlite.faults import explained
 from colibri.store.sqlite.identity import (
     Opened,
     changed,
@@ -33,7 +33,7 @@ from colibri.store.sqlite.identity import (
     require_one_name,
     require_own_log,
 )
-from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours
+from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours, upto
 from colibri.store.sqlite.watch import Reader, Watch
 
 POLL_SECONDS = 0.05
@@ -64,7 +64,7 @@ def open_writer(
     given, path = path, os.path.realpath(path)  # as SQLite does: one database, one lock file
     steps = load_migrations() if migrations is None else migrations
     deadline = monotonic() + lock_timeout
-    with _explained(path):
+    with explained(path):
         place.require_local(path)
         require_no_log_left(given, path)
         opening = _Opening(path, locks.open_lock(path), steps, stamp, new_log)
@@ -112,7 +112,7 @@ def close(opened: Opened, *, checkpoint: bool = True) -> str:
 def alone(path: str) -> Iterator[None]:
     """Keep every writer out; ResourceError while there is one."""
     path = os.path.realpath(path)
-    with _explained(path):
+    with explained(path):
         lock = locks.open_lock(path)
     try:
         locks.require_alone(lock, path)
@@ -140,7 +140,7 @@ def open_reader(
     """
     require_sqlite(library_version())
     steps = load_migrations() if migrations is None else migrations
-    with _explained(path):
+    with explained(path):
         if not files.is_there(path):
             raise ResourceError(
                 f"there is no database at {path}",
@@ -220,7 +220,7 @@ class _Opening:
                 migrated_from=found if found < self._latest else None,
                 backup=backup,
                 place=there,
-                watch=Watch(db, _upto(self.migrations, now)),
+                watch=Watch(db, upto(self.migrations, now)),
             )
         except BaseException:
             db.close()
@@ -229,7 +229,7 @@ class _Opening:
     def _bring_up_to_date(self, db: Connection, found: int) -> str | None:
         """Make or migrate what is not as it must be; the path of the copy of the old, if any."""
         if found:
-            expected.require(db, self.path, _upto(self.migrations, found))
+            expected.require(db, self.path, upto(self.migrations, found))
         _use_wal(db, self.path)
         pending = [step for step in self.migrations if step.version > found]
         backup = self._back_up(db, found) if found and pending else None
@@ -310,32 +310,7 @@ def _prepare(
         with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
             db.execute(CACHE)
         return
-    known = _upto(steps, found)
+    known = upto(steps, found)
     expected.require(db, path, known)
     db.execute(CACHE)
     db.watch = Watch(db, known)
-
-
-def _upto(steps: Sequence[Migration], version: int) -> Sequence[Migration]:
-    return [step for step in steps if step.version <= version]
-
-
-_REASONS: dict[Fault | None, tuple[str, str]] = {
-    "full": ("the disk is full", "free some space, or set COLIBRI_DB_PATH to another volume"),
-    "busy": ("another program holds it locked", "close that program and start again"),
-    "damaged": (
-        "it is not a database, or a damaged one",
-        "restore it from a backup, or set COLIBRI_DB_PATH to another file",
-    ),
-}
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Turn what SQLite or the system says while opening into a ResourceError."""
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        known = _REASONS.get(fault(error))
-        reason, hint = known or (str(error), "check the permissions of the file and its directory")
-        raise ResourceError(f"cannot open {path}: {reason}", hint) from error

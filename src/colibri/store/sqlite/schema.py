@@ -98,9 +98,9 @@ def small_tables(db: Connection) -> list[str]:
     return [str(name) for (name,) in rows if name not in GROWING]
 
 
-def upto(version: int) -> list[Migration]:
+def upto(steps: Sequence[Migration], version: int) -> list[Migration]:
     """The migrations that lead to a version."""
-    return [step for step in load_migrations() if step.version <= version]
+    return [step for step in steps if step.version <= version]
 
 
 def integrity_check(db: Connection, table: str | None = None) -> list[str]:
