@@ -9,7 +9,7 @@ import pytest
 
 from colibri.core import redaction
 from tests.e2e.test_tamper_matrix import SEEN, UNSEEN
-from tests.support.client import TESTS
+from tests.support.client import COLIBRI, TESTS, Server
 
 ROOT = TESTS.parent
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
@@ -190,6 +190,10 @@ PROMISES = {
         "e2e/test_bounds.py"
         "::test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done_it_is_served",
     ),
+    "SQL is fixed, values are bound": ("test_security.py::test_texts_are_values_and_nothing_else",),
+    "Tools return it in fields of its own, with who wrote it and when, and nothing executes it": (
+        "test_security.py::test_texts_are_values_and_nothing_else",
+    ),
     "Every pattern and scanner of ours that meets a text from outside takes linear time": (
         "test_patterns.py::test_a_function_takes_linear_time_for_what_hurts_any_pattern",
         "test_patterns.py::test_the_patterns_of_the_web_take_linear_time",
@@ -234,3 +238,24 @@ def test_what_is_installed_is_pinned_by_hash(lock: Path) -> None:
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert pins
     assert all(re.match(r"[\w.\[\]-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", pin) for pin in pins)
+
+
+HOSTILE = """'); DROP TABLE tasks; --" OR 1=1 * NEAR(a b) %s {0} $(touch made) `touch made`"""
+
+
+def test_texts_are_values_and_nothing_else(tmp_path: Path) -> None:
+    with Server(tmp_path, COLIBRI) as server:
+        asked = {"title": HOSTILE, "description": HOSTILE, "project": HOSTILE}
+        task = server.data("task_create", **asked)
+        assert {name: task[name] for name in asked} == asked
+        found = server.data("task_list", search=HOSTILE, project=HOSTILE)
+        assert [one["task_id"] for one in found["tasks"]] == [task["task_id"]]
+        session = server.data("audit_session_start", intent=HOSTILE)["session_id"]
+        asked = {"session_id": session, "content": HOSTILE, "type": "plan"}
+        server.data("thought_record", **asked, agent_id="ada")
+        (thought,) = server.data("thought_record_list", session_id=session)["records"]
+        assert (thought["content"], thought["agent_id"]) == (HOSTILE, "ada")
+        assert thought["created_at"]
+        assert server.data("audit_verify_chain")["valid"] is True
+        assert server.close() == 0
+    assert not [*tmp_path.rglob("made")]

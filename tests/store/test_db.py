@@ -23,7 +23,7 @@ from colibri.store.faults import Fault, fault
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
 from colibri.store.sqlite.connection import Access, connect, require_sqlite
-from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place
+from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place, look
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import (
     Migration,
@@ -1052,3 +1052,32 @@ def test_a_damaged_table_is_found(writer: Writer) -> None:
         assert quick_check(opened.db, "meta") == []
         assert quick_check(opened.db, "ledger") == ["CHECK constraint failed in ledger"]
         assert quick_check(opened.db) == ["CHECK constraint failed in ledger"]
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(
+    path: str, writer: Writer
+) -> None:
+    """What was made of the first is not taken for the one that is there now."""
+    made: list[str] = []
+
+    def new_log() -> str:
+        made.append(LOG)
+        if len(made) == 1:
+            Path(path).rename(f"{path}.away")
+            Path(path).touch(0o600)
+        return LOG
+
+    with writer(new_log=new_log) as opened:
+        assert len(made) == 2
+        assert opened.place.seen[0] == look(path).seen[0]
+        assert quick_check(opened.db) == []
+
+
+def test_what_is_added_beside_a_database_is_told_from_what_is_replaced(
+    path: str, writer: Writer
+) -> None:
+    with writer():
+        pass
+    before = look(path)
+    Path(f"{path}-wal").touch()
+    assert changed(before) == "the write-ahead log was added"

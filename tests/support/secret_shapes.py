@@ -207,6 +207,17 @@ telegram-token|https://api.telegram.example/bot1234567890:{}/getMe|AA<w33>
 password|Server=db;Database=x;Uid=ada;Pwd={};|<A12>
 password|Server=tcp:db,1433;User ID=ada;Password={};Encrypt=True|hunter!<A4>
 password|curl -u ada:{} https://api.example|<A12>
+password|curl --user 'ada:{}' https://api.example|<A12>
+password|curl -s --proxy-user ada:{} https://api.example|<A12>
+password|machine api.example login ada password {}|hunter2
+password|ALTER USER ada WITH PASSWORD '{}';|<A12>
+password|CREATE ROLE ada ENCRYPTED PASSWORD '{}';|<A12>
+password|CREATE USER ada IDENTIFIED BY '{}';|hunter2
+named-secret|ENV API_TOKEN {}|<A20>
+named-secret|setenv DB_PASSWORD {}|hunter2
+named-secret|setx API_TOKEN {}|<A20>
+named-secret|set -gx SIGNING_KEY {}|<A32>
+authorization|"auth": "{}"|YWRhOm<A22>==
 url-password|postgres://ada:{}@db.example/x|hunter2
 url-password|postgresql+asyncpg://ada:{}@db:5432/x|<A16>
 url-password|mysql://ada:{}@db/x|%24ecret%21

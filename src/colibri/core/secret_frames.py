@@ -147,9 +147,51 @@ FRAMES: tuple[Shape, ...] = (
     Shape(
         "password",
         b"curl",
-        rb"curl [^\n]{0,200}?-u[ =]?%b?[^\s:\"']{1,64}:" % _QUOTE + _secret(_NO_BREAK, 3),
+        rb"curl [^\n]{0,200}?(?:-u[ =]?|--(?:proxy-)?user[ =])%b?[^\s:\"']{1,64}:" % _QUOTE
+        + _secret(_NO_BREAK, 3),
         folds=True,
         judge="value",
+    ),
+    Shape(
+        "password",
+        b"machine",
+        rb"machine\s{1,8}\S{1,128}+\s{1,8}login\s{1,8}\S{1,64}+\s{1,8}password\s{1,8}"
+        + _secret(rb"""[^\s"']""", 4),
+        folds=True,
+        judge="value",
+    ),
+    *(
+        Shape(
+            "password",
+            words,
+            words + b"%b{1,4}%b" % (_BLANK, _QUOTE) + _secret(_NO_BREAK, 4),
+            folds=True,
+            judge="value",
+        )
+        for words in (b"identified by", b"with password", b"encrypted password")
+    ),
+    *(
+        Shape(
+            "named-secret",
+            hint,
+            command
+            + rb" [A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|SECRET|TOKEN|_KEY)%b{1,4}%b?" % (_BLANK, _QUOTE)
+            + _secret(_NO_BREAK, 6),
+            judge="value",
+        )
+        for hint, command in (
+            (b"env ", rb"(?:ENV|setenv)"),
+            (b"setx ", rb"setx"),
+            (b"set -", rb"set -[a-zA-Z]{1,4}"),
+        )
+    ),
+    Shape(
+        "authorization",
+        b"auth",
+        rb"%bauth%b%b{0,4}:%b{0,4}%b(?P<secret>[a-z0-9+/]{12,160}+={0,2})(?=%b)"
+        % (_QUOTE, _QUOTE, _BLANK, _BLANK, _QUOTE, _QUOTE),
+        folds=True,
+        judge="no words",
     ),
     *(Shape("named-secret", hint, name + _NAMED, _BARE, True, "named") for hint, name in _NAMES),
 )
@@ -158,7 +200,10 @@ HINTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ((":", "=", ">", "--"), ("pass", "pwd", "secret", "token", "key", "auth")),
     (("//",), ("://", "1//0", "hooks")),
     (("~",), ("q~", "sha256~")),
-    (("-",), ("private", "curl")),
+    (("-",), ("private", "curl", "set -")),
+    (("password",), ("machine", "with password", "encrypted password")),
+    (("identified",), ("identified by",)),
+    (("_", "token", "password", "secret"), ("env ", "setx ")),
     (("=",), ("sig=",)),
     ((":",), (":aa",)),
     (("",), ("bearer",)),
