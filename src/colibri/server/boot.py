@@ -221,7 +221,9 @@ class Parts:
                 self.admission.tools[tool.name].bind(tool)
         # The health thread then reads them: that takes PyYAML, for which no call shall wait.
         self.health.skill_count = skills.count_files(config.skills_root, config.project)
-        self.checks.start(self.open_reader(watch_files=True))
+        reader = self.open_reader(watch_files=True)
+        if reader is not None:
+            self.checks.start(reader)
 
     def open_reader(
         self, patience: "Patience | None" = None, *, watch_files: bool = False

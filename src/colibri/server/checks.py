@@ -38,14 +38,14 @@ class Checks:
         self._health = health
         self._load = load
         self._lanes = lanes
-        self._db: Connection | None = None
+        self._db: Connection
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._open: set[str] = set()
         self._seen: int | None = None
         self._turn = 0
 
-    def start(self, db: "Connection | None") -> None:
+    def start(self, db: "Connection") -> None:
         """Begin; the connection is closed at the end."""
         self._db = db
         self._thread = threading.Thread(target=self._run, name="colibri-health", daemon=True)
@@ -63,8 +63,7 @@ class Checks:
             while not self._stopping.wait(self._limits.health_interval_ms / 1000):
                 self.check()
         finally:
-            if self._db is not None:
-                self._db.close()
+            self._db.close()
 
     def look_at_skills(self) -> None:
         """Count those that skill_list would list, which only reading them tells."""
@@ -80,9 +79,8 @@ class Checks:
         try:
             self.look_at_skills()
             over = self._look_at_load(found)
-            if self._db is not None:
-                with self._db:  # which begins with a look at the files and the schema
-                    self._look_at_store(self._db, found)
+            with self._db:  # which begins with a look at the files and the schema
+                self._look_at_store(self._db, found)
         except Exception as problem:
             self._could_not_check(problem, found)
             self._publish(found)
@@ -118,11 +116,10 @@ class Checks:
         )
 
     def _could_not_check(self, problem: Exception, found: dict[str, str]) -> None:
-        if isinstance(problem, Damaged):  # that is what the check is for
-            self._damage(found, "store", str(problem))
-            return
-        if kind_of(problem) == "damaged":
-            self._damage(found, "store", f"the database file is damaged: {problem}")
+        if kind_of(problem) == "damaged":  # that is what the check is for
+            ours = isinstance(problem, Damaged)
+            why = str(problem) if ours else f"the database file is damaged: {problem}"
+            self._damage(found, "store", why)
             return
         why = f"the health check could not run: {problem}"
         self._health.settle(Condition(state=State.DIAGNOSE, cause="check", why=why))
@@ -142,31 +139,23 @@ class Checks:
         return over
 
     def _look_at_store(self, db: "Connection", found: dict[str, str]) -> None:
-        from colibri.store import (  # the health thread runs after the database is open
-            ledger,
-            verify,
-        )
+        # The health thread runs after the database is open.
+        from colibri.store import ledger, verify
         from colibri.store.sqlite import place, schema
 
-        head = ledger.head(db)
-        if head is not None:
-            first = 1 + int.from_bytes(os.urandom(8), "big") % head.seq
-            breaks = verify.check_range(db, max(1, head.seq - NEWEST + 1), head.seq)
-            breaks += verify.check_range(db, first, min(head.seq, first + RANDOM - 1))
-            self._follow(db, head.seq)
-            if breaks:
-                worst = breaks[0]
-                self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
-            else:
-                found["ledger"] = "ok"
+        found["ledger"] = found["quick_check"] = "ok"
+        last = ledger.last_seq(db)
+        first = 1 + int.from_bytes(os.urandom(8), "big") % max(1, last)
+        breaks = verify.check_range(db, max(1, last - NEWEST + 1), last)
+        breaks += verify.check_range(db, first, min(last, first + RANDOM - 1))
+        self._follow(db, last)
+        for worst in breaks[:1]:
+            self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
         tables = schema.small_tables(db)
         table = tables[self._turn % len(tables)]
         self._turn += 1
-        problems = schema.quick_check(db, table)
-        if problems:
-            self._damage(found, "quick_check", f"{table}: {problems[0]}")
-        else:
-            found["quick_check"] = "ok"
+        for problem in schema.quick_check(db, table)[:1]:
+            self._damage(found, "quick_check", f"{table}: {problem}")
         found["permissions"] = place.exposure(self._limits.db_path) or "ok"
 
     def _damage(self, found: dict[str, str], check: str, why: str) -> None:

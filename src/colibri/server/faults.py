@@ -11,10 +11,7 @@
 """
 
 from colibri.core.errors import Damaged, Unavailable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from colibri.server.health import Health
+from colibri.server.health import Health
 
 
 class CommitFailed(Exception):
@@ -30,7 +27,7 @@ class Guard:
     Busy, Unavailable or CommitFailed instead. Other errors pass unchanged.
     """
 
-    def __init__(self, health: "Health") -> None:
+    def __init__(self, health: Health) -> None:
         self._health = health
         self.committing = False
         self.committed = False

@@ -14,10 +14,7 @@ import threading
 
 from colibri.core.frozen import Frozen
 from colibri.core.modes import STATE_GRANTS, Capability, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from colibri.server.log import Log
+from colibri.server.log import Log
 
 COUNTERS = ("overloaded", "probe_records", "shutting_down", "unavailable")
 
@@ -46,7 +43,7 @@ class Snapshot(Frozen):
 class Health:
     """The shared state of the checks."""
 
-    def __init__(self, log: "Log") -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
         self.condition = NORMAL
         self.snapshot = Snapshot(at_ms=None, checks={}, open_calls=0)

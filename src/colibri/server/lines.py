@@ -14,10 +14,7 @@ that it has sent, so a request that is refused for one of these is told its id i
 
 import json
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 MAX_LINE = 4 * 1024 * 1024
 MAX_DEPTH = 64
@@ -39,7 +36,7 @@ class Lines:
         self._parts = bytearray()
         self._skipping = False
 
-    def feed(self, chunk: bytes) -> "Iterator[bytes | Malformed]":
+    def feed(self, chunk: bytes) -> Iterator[bytes | Malformed]:
         """Every line that the chunk completes, without its newline."""
         *complete, rest = chunk.split(b"\n")
         for part in complete:
@@ -47,14 +44,14 @@ class Lines:
             yield from self.end()
         yield from self._take(rest)
 
-    def end(self) -> "Iterator[bytes | Malformed]":
+    def end(self) -> Iterator[bytes | Malformed]:
         """The line so far, if there is one."""
         line, self._parts = bytes(self._parts), bytearray()
         if not self._skipping and line:
             yield line
         self._skipping = False
 
-    def _take(self, part: bytes) -> "Iterator[Malformed]":
+    def _take(self, part: bytes) -> Iterator[Malformed]:
         if self._skipping:
             return
         if len(self._parts) + len(part) > MAX_LINE:
@@ -125,7 +122,7 @@ def _refuse_depth(value: object) -> None:
         raise Malformed(_TOO_DEEP)
 
 
-def _children(value: object) -> "list[object]":
+def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []

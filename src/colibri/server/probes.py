@@ -2,16 +2,13 @@
 
 import os
 
+from colibri.config import Config
 from colibri.core.modes import MODE_GRANTS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from colibri.config import Config
-    from colibri.server.admission import Admission
-    from colibri.server.clock import Clock
-    from colibri.server.health import Health
-    from colibri.server.journal import Journal
-    from colibri.server.life import Life
+from colibri.server.admission import Admission
+from colibri.server.clock import Clock
+from colibri.server.health import Health
+from colibri.server.journal import Journal
+from colibri.server.life import Life
 
 STAGES = ("lane", "validate", "enter", "dispatch", "exit")
 
@@ -22,11 +19,11 @@ class Probes:
     def __init__(
         self,
         version: str,
-        config: "Config | None",
-        clock: "Clock",
-        life: "Life",
-        admission: "Admission",
-        journal: "Journal",
+        config: Config | None,
+        clock: Clock,
+        life: Life,
+        admission: Admission,
+        journal: Journal,
     ) -> None:
         self._version = version
         self._path = None if config is None else config.db_path
@@ -61,7 +58,7 @@ class Probes:
             "dropped": health.counts(),
         }
 
-    def _database(self, health: "Health") -> dict[str, object]:
+    def _database(self, health: Health) -> dict[str, object]:
         return {
             "path": self._path,
             "status": self._journal.status,
@@ -70,7 +67,7 @@ class Probes:
             "sqlite_version": health.sqlite_version,
         }
 
-    def _condition(self, health: "Health") -> dict[str, object]:
+    def _condition(self, health: Health) -> dict[str, object]:
         condition, snapshot = health.condition, health.snapshot
         checks = {**snapshot.checks, "disk": "full" if health.disk_full else "ok"}
         if condition.why:

@@ -13,18 +13,15 @@ At the deadline the process ends at once: what was acknowledged is safe.
 import os
 import threading
 import time
+from collections.abc import Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from colibri.server.checks import Checks
-    from colibri.server.health import Health
-    from colibri.server.journal import Journal
-    from colibri.server.lanes import Lane
-    from colibri.server.life import Life
-    from colibri.server.log import Log
-    from colibri.server.loop import Loop
+from colibri.server.checks import Checks
+from colibri.server.health import Health
+from colibri.server.journal import Journal
+from colibri.server.lanes import Lane
+from colibri.server.life import Life
+from colibri.server.log import Log
+from colibri.server.loop import Loop
 
 DRAIN_SECONDS = 30.0
 
@@ -34,13 +31,13 @@ class End:
 
     def __init__(
         self,
-        life: "Life",
-        loop: "Loop",
-        checks: "Checks",
-        lanes: "Sequence[Lane]",
-        journal: "Journal",
-        health: "Health",
-        log: "Log",
+        life: Life,
+        loop: Loop,
+        checks: Checks,
+        lanes: Sequence[Lane],
+        journal: Journal,
+        health: Health,
+        log: Log,
     ) -> None:
         self._life = life
         self._loop = loop
