@@ -13,7 +13,7 @@ import pytest
 
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
-from colibri.server import checks, clock, create_server
+from colibri.server import checks, create_server
 from colibri.server.call import Registered, Work
 from colibri.server.context import add_tool, start
 from colibri.server.faults import CommitFailed, Guard
@@ -165,21 +165,6 @@ def test_a_fault_of_the_store_within_a_handler_fails_the_whole_round(tmp_path: P
     with server:
         assert server.call("busy")["structuredContent"]["error"]["code"] == "UNAVAILABLE"
     assert [pair.exit for pair in calls(tmp_path / "data" / "colibri.db", "busy")] == [None]
-
-
-def test_a_read_whose_record_cannot_be_written_for_the_lock_is_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A database held by another process: worth another try, and said so."""
-    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
-    server = Linked(config=project(tmp_path))
-    add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
-    with server:
-        server.data("look")
-        with holding(tmp_path / "data" / "colibri.db"):
-            error = server.call("look")["structuredContent"]["error"]
-        assert error["code"] == "UNAVAILABLE"
-        assert "another process" in error["message"]
 
 
 def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(

@@ -58,22 +58,30 @@ def test_a_line_is_given_out_as_soon_as_its_newline_has_come() -> None:
     assert list(lines.feed(b":1}\nrest")) == [b'{"a":1}']
 
 
-def test_what_stands_without_a_newline_at_the_end_of_input_is_a_line() -> None:
-    """Design §5: every accepted call, that is one whose line was read, is answered."""
-    assert split([b"one\ntwo"]) == [b"one", b"two"]
-
-
-def test_the_end_of_input_after_a_newline_adds_no_line() -> None:
-    assert split([b"one\n"]) == [b"one"]
-
-
-def test_empty_lines_are_left_out() -> None:
-    assert split([b"\n\n", b"a\n\n", b"\n"]) == [b"a"]
-
-
-def test_a_line_of_exactly_the_limit_is_accepted() -> None:
-    """Design §5: a line is at most 4 MiB."""
-    assert split([b"x" * MAX_LINE + b"\ny\n"]) == [b"x" * MAX_LINE, b"y"]
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        ([b"one\ntwo"], [b"one", b"two"]),
+        ([b"one\n"], [b"one"]),
+        ([b"\n\n", b"a\n\n", b"\n"], [b"a"]),
+        ([b"x" * MAX_LINE + b"\ny\n"], [b"x" * MAX_LINE, b"y"]),
+        ([b"x" * MAX_LINE, b"yy", b"z" * MAX_LINE], [TOO_LONG]),
+        ([b"a\n" + b"x" * (MAX_LINE + 1) + b"\nb\n"], [b"a", TOO_LONG, b"b"]),
+    ],
+    ids=[
+        "no newline at the end",
+        "one",
+        "empty lines",
+        "the limit",
+        "endless",
+        "long among others",
+    ],
+)
+def test_lines_are_what_stands_between_newlines(
+    chunks: list[bytes], lines: list[bytes | str]
+) -> None:
+    """Design §5: a line is at most 4 MiB; every call whose line was read is answered."""
+    assert split(chunks) == lines
 
 
 @pytest.mark.parametrize("size", [64 * 1024, MIB - 1, MAX_LINE, 6 * MIB])
@@ -81,14 +89,6 @@ def test_a_line_that_is_too_long_is_refused_once_and_the_next_one_is_fine(size: 
     """Design §5: longer, and the rest is skipped."""
     data = b"x" * (3 * MAX_LINE) + b"\nnext\n"
     assert split(data[i : i + size] for i in range(0, len(data), size)) == [TOO_LONG, b"next"]
-
-
-def test_a_line_that_is_too_long_and_never_ends_is_refused_once() -> None:
-    assert split([b"x" * MAX_LINE, b"yy", b"z" * MAX_LINE]) == [TOO_LONG]
-
-
-def test_lines_before_and_after_a_long_one_in_the_same_chunk_survive() -> None:
-    assert split([b"a\n" + b"x" * (MAX_LINE + 1) + b"\nb\n"]) == [b"a", TOO_LONG, b"b"]
 
 
 def test_the_rest_of_a_line_that_is_too_long_takes_no_memory() -> None:
@@ -209,19 +209,18 @@ def test_sixty_four_levels_are_accepted_and_one_more_is_refused(
     assert refusal(too_deep) == "nested deeper than 64 levels"
 
 
-def test_a_deep_branch_beside_shallow_ones_is_found() -> None:
-    deep = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
-    assert refusal(b'{"a":[],"b":' + deep + b',"c":{}}') == "nested deeper than 64 levels"
+DEEP = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+BOMBS = [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 1000 + b"]" * 1000]
+
+
+@pytest.mark.parametrize("bomb", [*BOMBS, b'{"a":[],"b":' + DEEP + b',"c":{}}'])
+def test_a_bomb_of_brackets_is_refused_as_too_deep(bomb: bytes) -> None:
+    """Design §5: too deep, without a crash; also beside what is not deep."""
+    assert refusal(bomb) == "nested deeper than 64 levels"
 
 
 def test_many_shallow_arrays_are_not_deep() -> None:
     assert parse(b"[" + b",".join([b"[]"] * 1000) + b"]") == [[]] * 1000
-
-
-@pytest.mark.parametrize("bomb", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 1000 + b"]" * 1000])
-def test_a_bomb_of_brackets_is_refused_as_too_deep(bomb: bytes) -> None:
-    """Design §5: too deep, without a crash."""
-    assert refusal(bomb) == "nested deeper than 64 levels"
 
 
 def test_as_many_commas_and_brackets_as_allowed_are_accepted() -> None:

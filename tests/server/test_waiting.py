@@ -17,7 +17,6 @@ from colibri.core.errors import ConfigError, Refused
 from colibri.server import ColibriToolConfig, clock, create_server, register_colibri_tool
 from colibri.server.call import Work
 from colibri.server.context import add_tool, start
-from colibri.server.ids import Ids
 from tests.contract import PATIENCE, Linked
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import Nothing, project, tool
@@ -290,11 +289,6 @@ def test_a_name_that_is_no_tools_is_kept_only_in_part(tmp_path: Path) -> None:
         assert answer["error"]["code"] == -32602
         assert server.close() == 0
         assert len(calls(server.database, "x" * 128)) == 1
-
-
-def test_ids_are_random_outside_test_mode() -> None:
-    """Two servers never agree on an id by accident."""
-    assert Ids().uuid("call", 1) != Ids().uuid("call", 1)
 
 
 def test_a_tool_can_be_registered_through_the_context() -> None:

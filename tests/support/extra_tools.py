@@ -121,10 +121,8 @@ def _tool(name: str, handler: Any, struct: type[Struct], lane: Lane, **more: Any
         output=Anything,
         lane=lane,
         capability=capability[lane],
-        pattern=more.pop("pattern", "B"),
         handler=handler,
-        idempotent=False,
-        **more,
+        **{"pattern": "B", **more},
     )
 
 

@@ -20,15 +20,4 @@ def project(tmp_path: Path, **env: str) -> config.Config:
 
 def tool(name: str, handler: Any, lane: Any = "write") -> Tool:
     capability = Capability.CHANGE if lane == "write" else Capability.BROWSE
-    return Tool(
-        name=name,
-        title="",
-        description="",
-        input=Nothing,
-        output=None,
-        lane=lane,
-        capability=capability,
-        pattern="A",
-        handler=handler,
-        idempotent=True,
-    )
+    return Tool(name=name, input=Nothing, lane=lane, capability=capability, handler=handler)

@@ -315,11 +315,8 @@ def test_a_listing_has_what_a_client_shows(capability: Capability) -> None:
         title="T",
         description="Does.",
         input=Loose,
-        output=None,
         lane="write",
         capability=capability,
-        pattern="A",
-        handler=None,
         idempotent=True,
     )
     assert schema.listing(tool) == {

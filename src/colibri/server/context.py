@@ -215,9 +215,7 @@ def register_colibri_tool(
         output=config.output_schema,
         lane=config.lane,
         capability=_LANE_CAPABILITY[config.lane],
-        pattern="A",
         handler=lambda work, args: schema.plain(handler(args)),
-        idempotent=False,
     )
     add_tool(ctx, tool)
     ctx.parts.admission.tools[name].once = True

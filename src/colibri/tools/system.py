@@ -1,4 +1,4 @@
-"""The two probes. Their answers are made in server/health.py, on the main thread."""
+"""The two probes. Their answers are made in server/probes.py, on the main thread."""
 
 from typing import Annotated, Literal
 
@@ -81,8 +81,6 @@ def _probe(name: str, title: str, description: str, output: type[Struct]) -> Too
         output=output,
         lane="probe",
         capability=Capability.PROBE,
-        pattern="A",
-        handler=None,
         idempotent=True,
     )
 

@@ -68,15 +68,15 @@ class Tool:
     """`handler` is None for the probes: the main thread answers them before msgspec is loaded."""
 
     name: str
-    title: str
-    description: str
+    title: str = ""
+    description: str = ""
     input: type[msgspec.Struct]
-    output: type[msgspec.Struct] | None
+    output: type[msgspec.Struct] | None = None
     lane: Lane
     capability: Capability
-    pattern: Pattern
-    handler: Handler | None
-    idempotent: bool
+    pattern: Pattern = "A"
+    handler: Handler | None = None
+    idempotent: bool = False
     alone: bool = False  # has a round of its own
     sliced: bool = False  # a long read, with a transaction of its own for each slice
 
