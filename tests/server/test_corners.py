@@ -11,7 +11,7 @@ import apsw
 import msgspec
 import pytest
 
-from colibri.core.errors import Unavailable
+from colibri.core.errors import Damaged, ResourceError, Unavailable
 from colibri.core.modes import Capability
 from colibri.server import checks, create_server
 from colibri.server.call import Registered, Work
@@ -21,7 +21,7 @@ from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Job
 from colibri.server.log import Log
-from colibri.store.sqlite import opening
+from colibri.store.sqlite import opening, schema
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations, small_tables
@@ -150,6 +150,9 @@ def test_an_io_error_before_the_commit_changed_nothing_and_one_in_it_is_unknown(
     with pytest.raises(CommitFailed), guard:
         guard.committing = True
         raise apsw.IOError("in the commit")
+    with pytest.raises(CommitFailed, match="it was committed, but it was replaced"), guard:
+        guard.committed = True
+        raise Damaged("it was replaced")
     with pytest.raises(KeyError), guard:
         raise KeyError("not the store's")
 
@@ -346,6 +349,40 @@ def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
     assert ctx.parts.open_reader() is None
     assert ctx.parts.health.condition.cause == "io"
+
+
+def test_a_server_that_can_write_but_not_read_is_in_safe_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reads are refused and its health is not checked; nobody waits for a connection."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ResourceError("too many open files")
+
+    monkeypatch.setattr(opening, "open_reader", fail)
+    server = Linked(config=project(tmp_path))
+    with server:
+        server.wait_for_store()
+        error = server.call("task_list")["structuredContent"]["error"]
+        assert error["code"] == "UNAVAILABLE"
+        assert "too many open files" in error["message"]
+        assert server.ctx.parts.health.condition.cause == "io"
+
+
+def test_a_database_that_cannot_be_checked_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one that is damaged is opened, for reading."""
+
+    def fail(*_: object) -> list[str]:
+        raise apsw.IOError("a bad sector")
+
+    monkeypatch.setattr(schema, "quick_check", fail)
+    server = Linked(config=project(tmp_path))
+    with server:
+        error = server.call("task_list")["structuredContent"]["error"]
+        assert error["message"] == "the database is not open: a bad sector"
+    assert server.exit_code == 75
 
 
 def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Path) -> None:

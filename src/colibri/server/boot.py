@@ -216,9 +216,9 @@ class Parts:
         from colibri.store import skills
         from colibri.tools.catalogue import CATALOGUE
 
-        for tool in CATALOGUE:
-            if tool.name in self.admission.tools:
-                self.admission.tools[tool.name].bind(tool)
+        tools, declared = self.admission.tools, {tool.name: tool for tool in CATALOGUE}
+        for name in declared.keys() & tools.keys():
+            tools[name].bind(declared[name])
         # The health thread then reads them: that takes PyYAML, for which no call shall wait.
         self.health.skill_count = skills.count_files(config.skills_root, config.project)
         reader = self.open_reader(watch_files=True)

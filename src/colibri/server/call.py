@@ -225,7 +225,7 @@ class Load:
 class Work:
     """What a handler is given beside its arguments: tools/tool.py says what each of it is."""
 
-    __slots__ = ("_chain", "_db", "_ids", "_pause", "call", "config", "now")
+    __slots__ = ("_chain", "_db", "_ids", "call", "config", "now", "pause")
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class Work:
         *,
         db: "Connection | None" = None,
         chain: "Chain | None" = None,
-        pause: "Callable[[], None] | None" = None,
+        pause: "Callable[[], None]" = lambda: None,
     ) -> None:
         self.call = call
         self.now = now
@@ -244,7 +244,7 @@ class Work:
         self._ids = ids
         self._chain = chain
         self._db = db
-        self._pause = pause
+        self.pause = pause
 
     @property
     def has_db(self) -> bool:
@@ -286,7 +286,3 @@ class Work:
         if self._chain is None:
             raise RuntimeError("only a writing call can append records")
         return self._chain
-
-    def pause(self) -> None:
-        if self._pause is not None:
-            self._pause()
