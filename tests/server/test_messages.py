@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import mcp_types
@@ -88,29 +88,22 @@ def modern(tmp_path: Path) -> Iterator[Talk]:
         yield Talk(server, MODERN)
 
 
-def record(database: Path, seq: int) -> tuple[str, str, JSON]:
-    """Kind, leaf and payload of a record, read as anyone could."""
+class Exit(NamedTuple):
+    """An exit record, read as anyone could."""
+
+    seq: int
+    leaf: str
+    body: JSON
+
+
+def exits(database: Path) -> list[Exit]:
     db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         query = (
-            "SELECT l.kind, lower(hex(l.leaf)), CAST(l.body AS TEXT)"
-            " FROM ledger AS l WHERE l.seq = ?"
+            "SELECT seq, lower(hex(leaf)), CAST(body AS TEXT) FROM ledger"
+            " WHERE kind = 'call.exit' ORDER BY seq"
         )
-        [(kind, leaf, body)] = db.execute(query, (seq,)).fetchall()
-        return str(kind), str(leaf), json.loads(str(body))
-    finally:
-        db.close()
-
-
-def exits(database: Path, tool: str) -> list[JSON]:
-    """The payloads of a tool's exit records."""
-    db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        query = (
-            "SELECT CAST(l.body AS TEXT) FROM ledger AS l WHERE l.kind = 'call.exit' ORDER BY l.seq"
-        )
-        bodies = [json.loads(body) for (body,) in db.execute(query)]
-        return [body for body in bodies if body["tool"] == tool]
+        return [Exit(seq, leaf, json.loads(body)) for seq, leaf, body in db.execute(query)]
     finally:
         db.close()
 
@@ -228,16 +221,15 @@ def test_the_receipt_is_the_exit_record_and_the_record_has_the_hash_of_the_text(
         recorded = [name for name, call in CALLS.items() if not call[0].startswith("server_")]
         results = {name: talk.call(name) for name in recorded}
         assert server.close() == 0
-        synced: JSON = {}
-        for name, result in results.items():
+        synced: tuple[int, str] | None = None
+        for (name, result), (seq, leaf, body) in zip(
+            results.items(), exits(server.database), strict=True
+        ):
             tool, _, outcome, code = CALLS[name]
             receipt = result["_meta"]["colibri/receipt"]
-            kind, leaf, body = record(server.database, receipt["seq"])
-            assert (kind, leaf) == ("call.exit", receipt["head"])
-            if tool == "nap_read":
-                assert receipt == synced
-                [body] = exits(server.database, tool)
-            synced = receipt
+            if tool != "nap_read":
+                synced = seq, leaf
+            assert (receipt["seq"], receipt["head"]) == synced
             assert (body["tool"], body["outcome"], body["code"]) == (tool, outcome, code)
             assert body["result_sha256"] == sha256(result["content"][0]["text"])
 
@@ -248,7 +240,7 @@ def test_a_probe_has_no_receipt_but_its_record_has_the_hash_of_the_text(tmp_path
         result = server.call("server_ping")
         assert server.close() == 0
         assert "_meta" not in result
-        [body] = exits(server.database, "server_ping")
+        [(_, _, body)] = exits(server.database)
         assert body["result_sha256"] == sha256(result["content"][0]["text"])
 
 
@@ -258,7 +250,7 @@ def test_an_unknown_tool_is_recorded_and_named(tmp_path: Path) -> None:
         error = server.answer(server.post_call("no_such_tool"))["error"]
         assert server.close() == 0
         assert "no_such_tool" in error["message"]
-        [body] = exits(server.database, "no_such_tool")
+        [(_, _, body)] = exits(server.database)
         assert (body["outcome"], body["code"]) == ("invalid", "-32602")
         assert body["result_sha256"] is None
 
