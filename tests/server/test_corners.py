@@ -309,6 +309,21 @@ def test_a_tool_that_wants_a_round_of_its_own_has_it(tmp_path: Path) -> None:
         assert first.exit < alone.seq < alone.exit < last.seq
 
 
+def test_a_cancelled_call_of_a_tool_that_does_not_exist_is_recorded_and_not_answered(
+    tmp_path: Path,
+) -> None:
+    """It waits in the write lane like any other."""
+    with Server(tmp_path) as server:
+        server.data("note", n=0)
+        server.post_call("nap_write", ms=500)
+        unknown = server.post_call("no_such_tool")
+        server.notify("notifications/cancelled", {"requestId": unknown})
+        last = server.post_call("note", n=1)
+        answered = [message["id"] for message in (server.receive(), server.receive()) if message]
+        assert answered == [last - 2, last]
+        assert [pair.outcome for pair in calls(server.database, "no_such_tool")] == ["cancelled"]
+
+
 def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Path) -> None:
     """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, nothing runs any more."""
     with Server(tmp_path) as server:

@@ -1,11 +1,13 @@
 """Errors of the store that nobody has foreseen, wherever they come from: every call is answered."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
+from colibri.server import recorder
 from colibri.server.context import add_tool
 from colibri.store import ledger
 from colibri.store.sqlite.transaction import Transaction
@@ -50,3 +52,19 @@ def test_every_accepted_call_is_answered_whatever_the_store_raises(
         assert server.ctx.parts.health.condition.cause == "io"
         assert server.call("look")["isError"] is False
     assert server.exit_code == 0
+
+
+def test_a_log_that_cannot_be_copied_back_stops_the_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is committed is safe in it, but it would grow without end."""
+    failed: list[Callable[[Exception], None]] = []
+    monkeypatch.setattr(recorder, "set_patience", lambda db, patience, tell: failed.append(tell))
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("plain", lambda work, args: {}))
+    with server:
+        server.data("plain")
+        failed[0](apsw.IOError("the disk is broken"))
+        error = server.call("plain")["structuredContent"]["error"]
+    assert error["code"] == "UNAVAILABLE"
+    assert "cannot be copied into the database file: the disk is broken" in error["message"]
