@@ -254,8 +254,8 @@ def _replay_task(db: Connection, id: str, found: Findings, last: int) -> Tasks |
     seqs = {row.seq for row in own}
     for row in own:
         said = _said(row) if row.kind == "task" else None
-        if isinstance(said, TaskFields) and "depends_on" in (made := said.set.made()):
-            for other in made["depends_on"][1]:
+        if isinstance(said, TaskFields) and "depends_on" in said.set:
+            for other in said.set["depends_on"][1]:
                 seqs.update(ledger.seqs_of_task(db, other))
     replay, ignored = Tasks(found), Findings()
     for row in ledger.rows(db, sorted(seqs)):

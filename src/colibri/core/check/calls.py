@@ -7,12 +7,13 @@ tell whether two calls have the same id.
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
-from colibri.core.check.kinds import Enter, Exit, Payload, TaskTexts
+from colibri.core.check.kinds import Digest, Enter, Exit, Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.tasks import UNKNOWN, Tasks
-from colibri.core.ledger import TEXT_FIELDS, digest_of
+from colibri.core.ledger import TEXT_FIELDS
 from colibri.core.report import CALLS, Findings, OpenCall
 from colibri.core.rows import Row
 
@@ -35,10 +36,9 @@ _TEXTS = {
 _FULL = 5  # what is kept of an open call: its enter, what it names and says, and two changes
 _PART = 250_000  # ids that are compared at once
 
-Change = tuple[Row, Payload | None]
+Change = tuple[Row, Any]  # with its payload, or None
 Names = tuple[str | None, str | None, str | None]  # session, task, agent
 Others = Mapping[str, Callable[[Row, Any], None]]  # by kind
-
 
 _row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
 
@@ -52,12 +52,7 @@ class Calls:
     """
 
     def __init__(
-        self,
-        found: Findings,
-        tasks: Tasks,
-        *,
-        from_start: bool = True,
-        remember: bool = False,
+        self, found: Findings, tasks: Tasks, *, from_start: bool = True, remember: bool = False
     ) -> None:
         self._found = found
         self._tasks = tasks
@@ -69,14 +64,14 @@ class Calls:
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Any], others: Others) -> None:
         """Some records; those that are neither enter nor exit are handed on, as they come."""
-        opened, leave, remember = self._open, self._leave, self._hashes.append
+        opened, closed, leave, remember = self._open, self._closed, self._leave, self._hashes.append
         names = zip(c.sessions, c.tasks, c.agents, strict=True)
         for row, kind, call, named, one in zip(rows, c.kinds, c.calls, names, said, strict=True):
             if kind == "call.exit":
                 leave(row, call, named, one)
             elif kind != "call.enter":
                 others[kind](_row(row), one)
-            elif call in opened or call in self._closed:
+            elif call in opened or call in closed:
                 self._note(row[0], "bad-pair", "another call has its id")
             else:
                 opened[call] = [row, named, one]
@@ -84,12 +79,12 @@ class Calls:
 
     def change(self, row: Row, said: Payload | None) -> None:
         """A record that a call has made."""
-        opened = self._open.get(row.call)
+        opened = self._open.get(row[3])
         if opened is None:
             if self._from_start:
                 self._note(row.seq, "stray-change", "outside an open call")
             return
-        if (row.session, row.task, row.agent) != opened[1]:
+        if row[4:7] != opened[1]:
             self._compare_names(opened[1], row)
         if len(opened) < _FULL:
             opened.append((row, said))
@@ -112,12 +107,12 @@ class Calls:
         tool = said.tool
         if said.enter != enter[0] or (begun is not None and begun.tool != tool):
             self._note(row[0], "bad-pair", "another enter or tool")
-            return
-        allowed = _MADE_BY.get(tool, _NONE) if said.outcome == "ok" else _NONE
-        if changes or allowed is not _NONE:
-            made = self._judge_changes(changes, allowed, row[0])
+        elif said.outcome == "ok" and tool in _MADE_BY:
+            made = self._judge_changes(changes, _MADE_BY[tool], row[0])
             if made and begun is not None and begun.arguments:
-                self._judge_digests(_row(enter), begun, changes)
+                self._judge_digests(enter, begun, changes)
+        elif changes:
+            self._judge_changes(changes, _NONE, row[0])
 
     def finish(self) -> tuple[OpenCall, ...]:
         """The calls that are still open have changed nothing."""
@@ -160,25 +155,31 @@ class Calls:
             self._note(exit, "missing-change", f"it made {', '.join(made) or 'none'}")
         return False
 
-    def _judge_digests(self, enter: Row, begun: Enter, changes: Sequence[Change]) -> None:
+    def _judge_digests(self, enter: Any, begun: Enter, changes: Sequence[Change]) -> None:
         """Hold the digest of each text among the arguments against the text that was recorded."""
+        seq, task, arguments = enter[0], enter[5], begun.arguments or {}
         for name in _TEXTS.get(begun.tool, ()):
-            digest = begun.arguments and begun.arguments.get(name)
-            text = UNKNOWN if digest is None else self._recorded(enter, name, changes)
-            if text is not UNKNOWN and (text is None or digest != digest_of(text)):
-                self._note(enter.seq, "wrong-digest", f"{name} is not the one that was recorded")
+            digest = arguments.get(name)
+            text = UNKNOWN if digest is None else self._recorded(task, name, changes)
+            if text is not UNKNOWN and not _is_of(digest, text):
+                self._note(seq, "wrong-digest", f"{name} is not the one that was recorded")
 
-    def _recorded(self, enter: Row, name: str, changes: Sequence[Change]) -> Any:
-        """A text that a call recorded or left as it was; UNKNOWN if it is erased, or none is."""
-        of_task = name in TEXT_FIELDS
+    def _recorded(self, task: str | None, name: str, changes: Sequence[Change]) -> Any:
+        """A text that a call recorded or left as it was; UNKNOWN if it is erased."""
+        if name not in TEXT_FIELDS:  # the one change of such a call is the text's
+            return getattr(changes[0][1], name, UNKNOWN)
         for row, said in changes:
-            if of_task and row.kind == "task.text":
-                made = said.set.made() if isinstance(said, TaskTexts) else {name: (None, UNKNOWN)}
-                if name in made:
-                    return made[name][1]
-            elif row.kind in ("thought", "session.open"):
-                return getattr(said, name, UNKNOWN)
-        return self._tasks.text(enter.task, name) if of_task else UNKNOWN
+            if row.kind == "task.text":
+                if said is None:
+                    return UNKNOWN
+                if name in said.set:
+                    return said.set[name][1]
+        return self._tasks.text(task, name)
 
     def _note(self, seq: int, code: str, detail: str) -> None:
         self._found.note(CALLS, seq, code, detail)
+
+
+def _is_of(digest: Digest | None, text: str | None) -> bool:
+    data = None if text is None else text.encode()
+    return data is not None and digest == Digest(sha256(data).hexdigest(), len(data))

@@ -2,16 +2,15 @@
 
 `read` decodes payloads strictly, encodes them again and wants the same bytes: that is the canonical
 form of docs/formats.md §1 and the table of its §3. What types cannot say (two members that must
-agree, an order within a list) is in `fits`. A new kind or member is added here and nowhere else.
+agree, an order within a list) is in `fit`. A new kind or member is added here and nowhere else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder, Encoder
-from msgspec.structs import astuple
 
 from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER
 from colibri.core.check.rows import Columns, are_hashes, are_uuids
@@ -23,29 +22,64 @@ Ids = Annotated[list[str], Meta(max_length=100)]
 Status = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
 Priority = Literal["low", "medium", "high", "critical"]
 
-# Arguments as our own tools take them. Others may nest deeper, and are looked through.
-_Plain = str | Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)] | bool | None
-_Arguments = dict[str, _Plain | list[str] | dict[str, _Plain]]
+# What a payload's header says: seq, session, task.
+Header = tuple[int, str | None, str | None]
 
 
 class Payload(Struct, forbid_unknown_fields=True, gc=False):
     """What a record says."""
 
-    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        """Whether its members agree with each other and with the header."""
-        return True
+    @staticmethod
+    def fit(said: Sequence[Any], headers: Iterable[Header]) -> bool:
+        """Whether the members of each agree with one another and with its header."""
+        return all(
+            one.fits(seq, session, task)
+            for one, (seq, session, task) in zip(said, headers, strict=True)
+        )
+
+
+class Digest(Struct, forbid_unknown_fields=True, gc=False):
+    """What stands among the arguments of a call where a text was."""
+
+    sha256: str
+    size: Natural
+
+
+_Integer = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
+_Plain = str | _Integer | bool | list[str] | Digest | None
 
 
 class Enter(Payload):
-    arguments: _Arguments | None
+    arguments: dict[str, Any] | None
     server: str
     sha256: str | None
     size: Natural | None
     tool: str
 
+    @staticmethod
+    def fit(said: Sequence["Enter"], headers: Iterable[Header]) -> bool:
+        """It has arguments, or size and hash of the line in their place; a digest for a text."""
+        hashes: list[str] = []
+        for one in said:
+            arguments = one.arguments
+            if arguments is None:
+                if one.size is None or one.sha256 is None:
+                    return False
+                hashes.append(one.sha256)
+            elif one.size is not None or one.sha256 is not None:
+                return False
+            elif not TEXTS.isdisjoint(arguments):
+                digests = [arguments[name] for name in TEXTS if arguments.get(name) is not None]
+                if not all(type(digest) is Digest for digest in digests):
+                    return False
+                hashes += [digest.sha256 for digest in digests]
+        return are_uuids([*{one.server for one in said}]) and are_hashes(hashes)
 
-class AnyEnter(Enter):
-    arguments: dict[str, Any] | None
+
+class PlainEnter(Enter):
+    """Its arguments as our own tools take them; those of others may nest deeper."""
+
+    arguments: dict[str, _Plain] | None
 
 
 class Exit(Payload):
@@ -55,6 +89,12 @@ class Exit(Payload):
     outcome: Literal["ok", "refused", "invalid", "error", "cancelled"]
     result_sha256: str | None
     tool: str
+
+    @staticmethod
+    def fit(said: Sequence["Exit"], headers: Iterable[Header]) -> bool:
+        explained = all([(one.code is None) == (one.outcome in _SILENT) for one in said])
+        hashes = [one.result_sha256 for one in said if one.result_sha256 is not None]
+        return explained and are_hashes(hashes)
 
 
 class SessionOpen(Payload):
@@ -73,8 +113,10 @@ class Thought(Payload):
     thought_id: str
     type: Literal["plan", "analysis", "decision", "reflection"]
 
-    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        return self.thought_id == f"R-{seq}"
+    @staticmethod
+    def fit(said: Sequence["Thought"], headers: Iterable[Header]) -> bool:
+        ids = [f"R-{seq}" for seq, _, _ in headers]
+        return [one.thought_id for one in said] == ids and are_hashes([one.prev for one in said])
 
 
 class Seal(Payload):
@@ -83,26 +125,25 @@ class Seal(Payload):
     last_seq: Seq
     root: str
 
+    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
+        return are_hashes([self.root])
 
-class Changes(Struct, forbid_unknown_fields=True, gc=False):
+
+class FieldChanges(TypedDict, total=False):
     """field → [old, new] for those that change."""
 
-    def made(self) -> dict[str, tuple[Any, Any]]:
-        pairs = zip(self.__struct_fields__, astuple(self), strict=True)
-        return {name: pair for name, pair in pairs if pair is not UNSET}
+    assignee: tuple[str | None, str | None]
+    depends_on: tuple[Ids | None, Ids]
+    priority: tuple[Priority | None, Priority]
+    project: tuple[str | None, str | None]
+    status: tuple[Status | None, Status]
 
 
-class FieldChanges(Changes):
-    assignee: tuple[str | None, str | None] | UnsetType = UNSET
-    depends_on: tuple[Ids | None, Ids] | UnsetType = UNSET
-    priority: tuple[Priority | None, Priority] | UnsetType = UNSET
-    project: tuple[str | None, str | None] | UnsetType = UNSET
-    status: tuple[Status | None, Status] | UnsetType = UNSET
+class TextChanges(TypedDict, total=False):
+    """The same for texts."""
 
-
-class TextChanges(Changes):
-    description: tuple[str | None, str | None] | UnsetType = UNSET
-    title: tuple[str | None, str] | UnsetType = UNSET
+    description: tuple[str | None, str | None]
+    title: tuple[str | None, str]
 
 
 class TaskFields(Payload):
@@ -112,9 +153,9 @@ class TaskFields(Payload):
     version: Seq
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        lists = () if self.set.depends_on is UNSET else self.set.depends_on
+        lists = self.set.get("depends_on", ())
         distinct = all(ids is None or len({*ids}) == len(ids) for ids in lists)
-        return self.task_id == task and distinct and self.set != FieldChanges()
+        return self.task_id == task and distinct and len(self.set) > 0
 
 
 class TaskTexts(Payload):
@@ -123,7 +164,7 @@ class TaskTexts(Payload):
     version: Seq
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        return self.task_id == task and self.set != TextChanges()
+        return self.task_id == task and len(self.set) > 0
 
 
 class Erasure(Payload):
@@ -144,72 +185,57 @@ _KINDS: Mapping[str, type[Payload]] = {
     "task.text": TaskTexts,
     "erasure": Erasure,
 }
-_DECODE: Mapping[str, Callable[[bytes], Payload]] = {
-    kind: Decoder(struct).decode for kind, struct in _KINDS.items()
-}
-_DECODE_ANY = {**_DECODE, "call.enter": Decoder(AnyEnter).decode}
 _SILENT = frozenset({"ok", "cancelled"})  # outcomes that no code explains
-_encode = Encoder(order="deterministic").encode  # dicts sorted, structs as they are
+_encode = Encoder(order="deterministic").encode_lines  # dicts sorted, structs as they are
 
 
 def read(c: Columns) -> list[Payload] | None:
     """What the payloads of some records say; None if one of them is not made like its kind."""
-    pairs = [*zip(c.kinds, c.bodies, strict=True)]
-    try:
-        try:
-            said = [_DECODE[kind](body) for kind, body in pairs]
-        except ValidationError:
-            said = [_DECODE_ANY[kind](body) for kind, body in pairs]
-        if tuple(map(_encode, said)) != c.bodies:
+    places: dict[str, list[int]] = {kind: [] for kind in {*c.kinds}}
+    for place, kind in enumerate(c.kinds):
+        places[kind].append(place)
+    said: list[Any] = [None] * len(c.kinds)
+    for kind, where in places.items():
+        some = _read(kind, [c.bodies[place] for place in where])
+        headers = ((c.seqs[place], c.sessions[place], c.tasks[place]) for place in where)
+        if some is None or not _KINDS[kind].fit(some, headers):
             return None
+        for place, one in zip(where, some, strict=True):
+            said[place] = one
+    return said
+
+
+def _read(kind: str, bodies: Sequence[bytes]) -> list[Any] | None:
+    """Payloads of one kind, each on a line: canonical JSON has no line ends in it."""
+    lines = b"\n".join((*bodies, b""))
+    try:
+        said = _DECODE[kind](lines)
+        return said if len(said) == len(bodies) and _encode(said) == lines else None
     except (ValueError, RecursionError):
         return None
-    return said if _fit(said, c) else None
 
 
-def _fit(said: Sequence[Any], c: Columns) -> bool:
-    """Whether what types cannot say is right, too."""
-    plain = all(map(bytes.isascii, c.bodies))
-    hashes, servers = [], set()
-    for one, seq, session, task in zip(said, c.seqs, c.sessions, c.tasks, strict=True):
-        kind = type(one)
-        if kind is Exit:
-            if (one.code is None) != (one.outcome in _SILENT):
-                return False
-            hashes.append(one.result_sha256)
-        elif kind is Enter or kind is AnyEnter:
-            if not _is_enter(one, hashes, plain=plain and kind is Enter):
-                return False
-            servers.add(one.server)
-        elif not one.fits(seq, session, task):
-            return False
-        elif kind is Thought:
-            hashes.append(one.prev)
-        elif kind is Seal:
-            hashes.append(one.root)
-    stated = [one for one in hashes if one is not None]
-    return are_uuids([*servers]) and are_hashes(stated)
+def _enters(lines: bytes) -> list[Any]:
+    """Those with plain arguments are known by their types; others are looked through."""
+    if lines.isascii():
+        try:
+            return _plain_enters(lines)
+        except ValidationError:
+            pass
+    said = _any_enters(lines)
+    for arguments in (one.arguments for one in said if one.arguments is not None):
+        if not _is_allowed(arguments, MAX_DEPTH - 1):
+            raise ValueError("not what canonical form has a place for")
+        for name in TEXTS & arguments.keys():
+            arguments[name] = convert(arguments[name], Digest | None)
+    return said
 
 
-def _is_enter(one: Enter, hashes: list[Any], *, plain: bool) -> bool:
-    """Whether it has arguments, or size and hash of the line in their place, and a digest is where
-    a text was. Of plain arguments types have said the rest. What must be a hash is added to them.
-    """
-    arguments = one.arguments
-    if arguments is None:
-        hashes.append(one.sha256)
-        return one.size is not None and one.sha256 is not None
-    for name in () if TEXTS.isdisjoint(arguments) else TEXTS:
-        digest = arguments.get(name)
-        if digest is not None:
-            if type(digest) is not dict or digest.keys() != {"sha256", "size"}:
-                return False
-            hash, size = digest["sha256"], digest["size"]
-            if type(hash) is not str or type(size) is not int or size < 0:
-                return False
-            hashes.append(hash)
-    allowed = plain or _is_allowed(arguments, MAX_DEPTH - 1)
-    return allowed and one.size is None and one.sha256 is None
+_plain_enters, _any_enters = Decoder(PlainEnter).decode_lines, Decoder(Enter).decode_lines
+_DECODE: Mapping[str, Callable[[bytes], list[Any]]] = {
+    **{kind: Decoder(struct).decode_lines for kind, struct in _KINDS.items()},
+    "call.enter": _enters,
+}
 
 
 def _is_allowed(value: object, levels: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import compress
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
@@ -58,29 +59,34 @@ def leaves(c: Columns, log: str, payloads: Sequence[str], prev: bytes) -> str:
     The headers are those of `ledger.header`, spelled out: a call for each takes as long as a hash.
     Where `are_headers` holds, times and ids need no escapes.
     """
-    quote, name = encode_basestring, f'","log":{encode_basestring(log)},"payload":"'
+    name, quoted = f'","log":{encode_basestring(log)},"payload":"', _Quoted()
     before, made = prev.hex(), []
     columns = (c.seqs, c.ats, c.kinds, c.calls, c.sessions, c.tasks, c.agents, payloads)
     for seq, at, kind, call, session, task, agent, payload in zip(*columns, strict=True):
         header = (
-            f'\0{{"agent":{"null" if agent is None else quote(agent)}'
-            f',"at":"{at}","call":"{call}","kind":"{kind}{name}{payload}","prev":"{before}"'
-            f',"seq":{seq},"session":{"null" if session is None else quote(session)}'
-            f',"task":{"null" if task is None else quote(task)},"v":1}}'
+            f'\0{{"agent":{quoted[agent]},"at":"{at}","call":"{call}","kind":"{kind}{name}'
+            f'{payload}","prev":"{before}","seq":{seq},"session":{quoted[session]}'
+            f',"task":{quoted[task]},"v":1}}'
         )
         before = sha256(header.encode()).hexdigest()
         made.append(before)
     return "".join(made)
 
 
+class _Quoted(dict[str | None, str]):
+    """Names as JSON has them: most come again and again."""
+
+    def __missing__(self, name: str | None) -> str:
+        self[name] = found = "null" if name is None else encode_basestring(name)
+        return found
+
+
 def are_headers(c: Columns, log: str) -> bool:
     """Whether each row says what a header of docs/formats.md §2 may say; may raise NOT_A_ROW."""
-    without_session = {kind for kind, one in zip(c.kinds, c.sessions, strict=True) if one is None}
-    without_task = {kind for kind, one in zip(c.kinds, c.tasks, strict=True) if one is None}
     return (
         _KINDS.issuperset(c.kinds)
-        and without_session.isdisjoint(_OF_SESSIONS)
-        and without_task.isdisjoint(_OF_TASKS)
+        and None not in compress(c.sessions, map(_OF_SESSIONS.__contains__, c.kinds))
+        and None not in compress(c.tasks, map(_OF_TASKS.__contains__, c.kinds))
         and are_times(c.ats)
         and are_uuids(c.calls)
         and {*map(len, c.payloads), *map(len, c.prevs)} == {HASH_SIZE}
@@ -123,4 +129,5 @@ _IS_LOG = re.compile("colibri/[0-9a-f]{32}").fullmatch
 
 # The kinds, and those whose session or task is never null.
 _KINDS = frozenset(KINDS)
-_OF_SESSIONS, _OF_TASKS = ("session.open", "thought", "session.seal"), ("task", "task.text")
+_OF_SESSIONS = frozenset({"session.open", "thought", "session.seal"})
+_OF_TASKS = frozenset({"task", "task.text"})

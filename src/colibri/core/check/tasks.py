@@ -4,7 +4,7 @@ Memory grows with the number of tasks, not of records. A thought is evidence eve
 erased; a text that was erased is UNKNOWN until it is set again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from colibri.core.check.kinds import TaskFields, TaskTexts
@@ -19,7 +19,7 @@ _NOTHING = dict.fromkeys((*FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
 _RETRY = ("VERIFY", "GATHER")
 
-Made = Mapping[str, tuple[Any, Any]]  # field → [old, new]
+Made = Mapping[str, Any]  # field → [old, new]
 Texts = TaskTexts | None  # None: erased
 
 
@@ -89,8 +89,10 @@ class Tasks:
         if old in TERMINAL and not step.shares:
             self._note(row, "change-after-end")  # 4; it changes nothing
             return
-        for code in self._creation(step) if first else self._change(task, step):
-            self._note(row, code)
+        if first:
+            self._judge_creation(step)
+        else:
+            self._judge_change(task, step)
         if "depends_on" in step.made:
             self._link(id, task.values["depends_on"], step.made["depends_on"][1])
         task.tell(None if step.erased else step.made)
@@ -108,7 +110,7 @@ class Tasks:
     def retell(self, task: str, texts: Iterable[Texts]) -> None:
         """Take the texts of a task once more from all records that set them."""
         for said in texts:
-            self.known[task].tell(None if said is None else said.set.made())
+            self.known[task].tell(None if said is None else said.set)
 
     def text(self, task: str | None, name: str) -> object:
         """A text of a task as it is by now, or UNKNOWN."""
@@ -127,58 +129,61 @@ class Tasks:
             "attempt_seq": task.began,
             "created_at": task.created_at,
             "updated_at": task.updated_at,
-            "open_dependencies": len(self._open_dependencies(task.values)),
+            "open_dependencies": len(self._open_dependencies(task.values["depends_on"])),
         }
         wrong = [name for name, value in expected.items() if not _holds(row[name], name, value)]
         return f"{row['task_id']}: its records say otherwise: {', '.join(wrong)}" if wrong else None
 
-    def _creation(self, step: _Step) -> Iterator[str]:
+    def _judge_creation(self, step: _Step) -> None:
         """Which rules of §6 a task's first record breaks, by their numbers."""
         is_whole = not step.is_text and _is_creation(step.made, FIELDS)
         if not is_whole or (step.version, step.attempt) != (1, 1):
-            yield "bad-creation"  # 1
+            self._note(step.row, "bad-creation")  # 1
         elif step.made["status"][1] != "INIT":
-            yield "illegal-move"  # 1
-        yield from self._dependencies(step, first=True)  # 7
+            self._note(step.row, "illegal-move")  # 1
+        if "depends_on" in step.made:
+            self._judge_dependencies(step, first=True)  # 7
 
-    def _change(self, task: Task, step: _Step) -> Iterator[str]:
+    def _judge_change(self, task: Task, step: _Step) -> None:
         """The same for a later record."""
-        made, old = step.made, task.values["status"]
+        row, made, old = step.row, step.made, task.values["status"]
         if task.is_new and step.shares:
             if not step.erased and not _is_creation(made, TEXT_FIELDS):
-                yield "bad-creation"  # 1
-        elif any(_is_wrong(task.values[name], *pair) for name, pair in made.items()):
-            yield "wrong-change"  # 3
+                self._note(row, "bad-creation")  # 1
+        elif any([_is_wrong(task.values[name], *pair) for name, pair in made.items()]):
+            self._note(row, "wrong-change")  # 3
         if step.version != step.expected:
-            yield "wrong-version"  # 2
-        yield from self._dependencies(step)  # 7
+            self._note(row, "wrong-version")  # 2
+        if "depends_on" in made:
+            self._judge_dependencies(step)  # 7
         if old is not UNKNOWN:
             new = made["status"][1] if "status" in made else old
             if step.attempt != task.attempt + ((old, new) == _RETRY):
-                yield "wrong-attempt"  # 6
-            yield from self._move(task, step, old, new)
+                self._note(row, "wrong-attempt")  # 6
+            self._judge_move(task, step, old, new)
 
-    def _move(self, task: Task, step: _Step, old: str, new: str) -> Iterator[str]:
+    def _judge_move(self, task: Task, step: _Step, old: str, new: str) -> None:
         """The first of the rules 5, 8 and 9 that is broken."""
         if old != new and new not in TRANSITIONS[Status(old)]:
-            yield "illegal-move"  # 5
+            self._note(step.row, "illegal-move")  # 5
         elif self._is_blocked(task, step, new):
-            yield "blocked-move"  # 8
+            self._note(step.row, "blocked-move")  # 8
         elif old != new == "DONE" and self._thoughts.get(step.row.task or "", 0) <= task.began:
-            yield "missing-evidence"  # 9
+            self._note(step.row, "missing-evidence")  # 9
 
-    def _dependencies(self, step: _Step, *, first: bool = False) -> Iterator[str]:
-        if "depends_on" not in step.made:
-            return
+    def _judge_dependencies(self, step: _Step, *, first: bool = False) -> None:
         id, ids = step.row.task or "", step.made["depends_on"][1]
         if not all(other in self.known for other in ids):
-            yield "unknown-task"
+            self._note(step.row, "unknown-task")
         try:
             # On a new task nothing depends yet.
-            if find_cycle(id, ids, self._needs, lambda one: () if first else self._waiting(one)):
-                yield "dependency-cycle"
+            cycle = find_cycle(
+                id, ids, self._needs, lambda one: () if first else self._waiting(one)
+            )
         except TooManyLinks:  # no server records such a change
-            yield "dependency-cycle"
+            cycle = [id]
+        if cycle:
+            self._note(step.row, "dependency-cycle")
 
     def _needs(self, id: str) -> Iterable[str]:
         known = self.known.get(id)
@@ -196,14 +201,14 @@ class Tasks:
             self._dependents.setdefault(other, set()).add(id)
 
     def _is_blocked(self, task: Task, step: _Step, new: str) -> bool:
-        if new not in NEEDS_DEPENDENCIES or not step.made.keys() & {"status", "depends_on"}:
+        made = step.made
+        if new not in NEEDS_DEPENDENCIES or not ("status" in made or "depends_on" in made):
             return False
-        after = {name: pair[1] for name, pair in step.made.items()}
-        return bool(self._open_dependencies({**task.values, **after}))
+        after = made["depends_on"][1] if "depends_on" in made else task.values["depends_on"]
+        return bool(self._open_dependencies(after))
 
-    def _open_dependencies(self, values: Mapping[str, Any]) -> list[str]:
-        """What a task with these values waits for."""
-        ids = values["depends_on"]
+    def _open_dependencies(self, ids: Iterable[str]) -> list[str]:
+        """Which of these a task still waits for."""
         waits = (id for id in (() if ids is UNKNOWN else ids) if id in self.known)
         return [id for id in waits if self.known[id].values["status"] not in TERMINAL]
 
@@ -215,16 +220,10 @@ def _step(task: Task, row: Row, said: TaskFields | Texts) -> _Step:
     is_text = row.kind == "task.text"
     shares = is_text and row.call == task.call and not task.has_text
     expected = task.version + (not shares)
-    return _Step(
-        row=row,
-        made={} if said is None else said.set.made(),
-        is_text=is_text,
-        erased=said is None,
-        shares=shares,
-        expected=expected,
-        version=expected if said is None else said.version,
-        attempt=said.attempt if isinstance(said, TaskFields) else task.attempt,
-    )
+    if said is None:
+        return _Step(row, {}, is_text, True, shares, expected, expected, task.attempt)
+    attempt = said.attempt if isinstance(said, TaskFields) else task.attempt
+    return _Step(row, said.set, is_text, False, shares, expected, said.version, attempt)
 
 
 def _is_creation(made: Made, fields: Iterable[str]) -> bool:
