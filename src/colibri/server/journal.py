@@ -121,17 +121,27 @@ class Journal:
             return Unavailable(f"the database is not open: {self.failure}")
         return Unavailable(self._health.condition.why or "this server has no database")
 
-    def later(self, record: "Record", settled: "Callable[[Job], None]") -> None:
-        """Have a record of a probe written when there is time."""
+    def later(self, record: "Record", failed: "Callable[[], None]") -> None:
+        """Have a record of a probe written when there is time; `failed` is told if it cannot be."""
+
+        def settled(job: Job) -> None:
+            self.unwritten_probes -= 1
+            if job.failure is not None:
+                failed()
+
+        self.unwritten_probes += 1
         self._hand_over(Job(record, settled))
 
-    def commit(self, job: Job) -> "Entry | None":
+    def commit(
+        self, record: "Record", *, until: float, durable: bool = False, answered: bool = False
+    ) -> "Entry | None":
         """Have a record committed, on the thread of a lane that waits for it; raises Busy.
 
         None where the ledger cannot be written.
         """
         if not self.is_kept():
             return None
+        job = Job(record, durable=durable, answered=answered, until=until)
         done = False
         if self.writing.acquire(blocking=False):
             try:

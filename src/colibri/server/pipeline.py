@@ -105,18 +105,10 @@ class Pipeline:
         else:
             if waiting > MAX_PROBE_RECORDS // 2:
                 time.sleep(0.001)  # the answer is out: let the write thread catch up a little
-
-            def record(recorder: "Recorder", chain: "Chain") -> "Entry":
-                recorder.enter(chain, call)
-                return recorder.exit(chain, call, outcome)
-
-            def settled(job: Job) -> None:
-                self._journal.unwritten_probes -= 1
-                if job.failure is not None:
-                    self._audit.on_stderr(call, outcome)
-
-            self._journal.unwritten_probes += 1
-            self._journal.later(record, settled)
+            self._journal.later(
+                lambda recorder, chain: recorder.exit(chain, call, outcome),
+                failed=lambda: self._audit.on_stderr(call, outcome),
+            )
 
     # The read lane.
 
@@ -136,23 +128,21 @@ class Pipeline:
         heads = call.tool is not None and call.tool.capability == Capability.VERIFY
         begun, entered = time.monotonic(), None
         try:
-            job = Job(
+            entered = self._journal.commit(
                 lambda recorder, chain: recorder.enter(chain, call),
-                durable=heads,
                 until=begun + patience.left,
-            )
-            entered = self._journal.commit(job)  # 3
+                durable=heads,
+            )  # 3
             patience.left -= time.monotonic() - begun
             if entered is None and patience.left <= 0:  # its connection would wait once more
                 raise Busy(self._journal.why_not().message)
             call.id = call.id or self._audit.new_call_id()
             outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
-            job = Job(
+            entry = entered and self._journal.commit(
                 lambda recorder, chain: recorder.exit(chain, call, outcome),
-                answered=True,
                 until=time.monotonic() + patience.left,
-            )
-            entry = entered and self._journal.commit(job)  # 5
+                answered=True,
+            )  # 5
         except Unavailable as problem:
             call.entry = entered  # None if it was rolled back
             self.turn_away(call, envelope.UNAVAILABLE, problem.message)
@@ -171,11 +161,9 @@ class Pipeline:
             raise self._journal.why_not()
         with self._guard:
             if call.tool is not None and call.tool.sliced:
-                outcome = self._run(call, work)
-            else:
-                with work.db:  # a savepoint, which outside a transaction is a read transaction
-                    outcome = self._run(call, work)
-        return outcome
+                return self._run(call, work)
+            with work.db:  # a savepoint, which outside a transaction is a read transaction
+                return self._run(call, work)
 
     # The write lane.
 

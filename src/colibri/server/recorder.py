@@ -101,9 +101,10 @@ class Recorder:
         return call.entry
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
-        assert call.entry is not None  # it was entered
+        """Append a call's exit record; of a probe the enter record as well."""
+        entered = call.entry or self.enter(chain, call)
         payload = form.exit_payload(
-            enter=call.entry.seq,
+            enter=entered.seq,
             tool=call.name,
             outcome=outcome.outcome,
             code=outcome.code,
