@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -44,15 +45,80 @@ def code(connection: Connection, message: object) -> tuple[object, int]:
     return answer["id"], answer["error"]["code"]
 
 
-def without(message: JSON, key: str) -> JSON:
-    return {name: value for name, value in message.items() if name != key}
+def having(message: JSON, key: str, value: object) -> JSON:
+    """A message with another value in it, or without the key."""
+    rest = {name: other for name, other in message.items() if name != key}
+    return rest if value is ABSENT else {**rest, key: value}
 
 
-def meta(**changes: object) -> JSON:
+def meta(key: str, value: object) -> JSON:
     """A modern tools/list whose _meta has something else in it."""
-    names = {"version": VERSION, "capabilities": CAPABILITIES, "client": CLIENT_INFO}
-    changed = {names[key]: value for key, value in changes.items()}
-    return old("tools/list", {"_meta": {**META, **changed}})
+    return old("tools/list", {"_meta": {**META, key: value}})
+
+
+METHODS = ("ping", "tools/list", "tools/call", "no/such")
+PING = old("ping", id="i")
+# field: the message with a value in it, the wrong values, id and code of the error
+WRONG: dict[str, tuple[Callable[[object], JSON], tuple[object, ...], object, int]] = {
+    "jsonrpc": (
+        lambda value: having(PING, "jsonrpc", value),
+        (*VALUES, "1.0", "2", 2, 2.0, ABSENT),
+        "i",
+        -32600,
+    ),
+    "id": (lambda value: old("ping", id=value), (*NOT_ID, 1.0), None, -32600),
+    "method": (lambda value: having(PING, "method", value), (*NOT_STRING, ABSENT), "i", -32600),
+    **{
+        f"params of {method}": (partial(old, method, id="i"), NOT_OBJECT, "i", -32602)
+        for method in METHODS
+    },
+    **{
+        f"_meta of {method}": (
+            lambda value, method=method: old(method, {"_meta": value}, "i"),  # type: ignore[misc]
+            NOT_OBJECT,
+            "i",
+            -32602,
+        )
+        for method in METHODS
+    },
+    "version in _meta": (partial(meta, VERSION), NOT_STRING, 1, -32602),
+    "capabilities in _meta": (partial(meta, CAPABILITIES), NOT_OBJECT, 1, -32602),
+    "client in _meta": (partial(meta, CLIENT_INFO), NOT_OBJECT, 1, -32602),
+    "version of initialize": (
+        lambda value: old("initialize", having({}, "protocolVersion", value)),
+        (*NOT_STRING, ABSENT),
+        1,
+        -32602,
+    ),
+    "capabilities of initialize": (lambda v: initialize(capabilities=v), NOT_OBJECT, 1, -32602),
+    "client of initialize": (lambda v: initialize(clientInfo=v), NOT_OBJECT, 1, -32602),
+    "cursor": (lambda v: old("tools/list", {"cursor": v}), VALUES[1:], 1, -32602),
+    "modern cursor": (lambda v: new("tools/list", {"cursor": v}), VALUES[1:], 1, -32602),
+    "name of a tool": (
+        lambda value: old("tools/call", having({"arguments": {}}, "name", value)),
+        (*NOT_STRING, ABSENT),
+        1,
+        -32602,
+    ),
+    "what to listen to": (
+        lambda value: new("subscriptions/listen", having({}, "notifications", value)),
+        (*NOT_OBJECT, ABSENT),
+        1,
+        -32602,
+    ),
+}
+
+
+@pytest.mark.parametrize("field", WRONG)
+def test_a_wrong_value_in_a_field_is_refused(connection: Connection, field: str) -> None:
+    """JSON-RPC 2.0 §4 and design §5: -32600 or -32602, with the id if it is a string or integer."""
+    build, values, id, expected = WRONG[field]
+    for value in values:
+        assert code(connection, build(value)) == (id, expected), value
+    assert connection.service.calls == []
+    connection.sent.clear()
+    connection.wire.close_subscriptions()
+    assert connection.sent == []
 
 
 @pytest.mark.parametrize("message", [*NOT_OBJECT, [], [old("ping")], [old("ping"), 1], [[]]])
@@ -72,80 +138,11 @@ def test_a_batch_is_refused_whole_in_every_revision(connection: Connection, vers
     assert "a batch" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("value", [*VALUES, "1.0", "2", 2, 2.0, ABSENT])
-def test_jsonrpc_must_be_2_0(connection: Connection, value: object) -> None:
-    """JSON-RPC 2.0 §4; design §5: -32600 with its id."""
-    message = without(old("ping", id="i"), "jsonrpc")
-    if value is not ABSENT:
-        message["jsonrpc"] = value
-    assert code(connection, message) == ("i", -32600)
-
-
-@pytest.mark.parametrize("value", [*NOT_ID, 1.0])
-def test_an_id_must_be_a_string_or_an_integer(connection: Connection, value: object) -> None:
-    """Design §5: -32600, with its id if that is a string or integer, else null."""
-    assert code(connection, old("ping", id=value)) == (None, -32600)
-
-
 @pytest.mark.parametrize("value", ["", "x", "\U0001f600", 0, -1, 2**53 - 1, -(2**53 - 1)])
 def test_an_id_comes_back_as_it_was(connection: Connection, value: object) -> None:
     answer = connection.ask(old("ping", id=value))
     assert answer == {"jsonrpc": "2.0", "id": value, "result": {}}
     assert type(answer["id"]) is type(value)
-
-
-@pytest.mark.parametrize("value", [*NOT_STRING, ABSENT])
-def test_a_method_must_be_a_string(connection: Connection, value: object) -> None:
-    """JSON-RPC 2.0 §4."""
-    message = without(old("ping", id="i"), "method")
-    if value is not ABSENT:
-        message["method"] = value
-    assert code(connection, message) == ("i", -32600)
-
-
-@pytest.mark.parametrize("method", ["ping", "tools/list", "tools/call", "no/such"])
-@pytest.mark.parametrize("value", NOT_OBJECT)
-def test_params_must_be_an_object(connection: Connection, method: str, value: object) -> None:
-    """MCP: params are named, so an array is wrong too."""
-    assert code(connection, old(method, value, "i")) == ("i", -32602)
-
-
-@pytest.mark.parametrize("method", ["ping", "tools/list", "tools/call", "no/such"])
-@pytest.mark.parametrize("value", NOT_OBJECT)
-def test_meta_must_be_an_object(connection: Connection, method: str, value: object) -> None:
-    assert code(connection, old(method, {"_meta": value}, "i")) == ("i", -32602)
-
-
-@pytest.mark.parametrize("value", NOT_STRING)
-def test_the_version_in_meta_must_be_a_string(connection: Connection, value: object) -> None:
-    assert code(connection, meta(version=value)) == (1, -32602)
-
-
-@pytest.mark.parametrize("value", NOT_OBJECT)
-def test_client_capabilities_in_meta_must_be_an_object(
-    connection: Connection, value: object
-) -> None:
-    """Design §5: clientCapabilities required, else -32602."""
-    assert code(connection, meta(capabilities=value)) == (1, -32602)
-
-
-@pytest.mark.parametrize("value", NOT_OBJECT)
-def test_client_info_in_meta_must_be_an_object(connection: Connection, value: object) -> None:
-    assert code(connection, meta(client=value)) == (1, -32602)
-
-
-@pytest.mark.parametrize("value", [*NOT_STRING, ABSENT])
-def test_initialize_must_name_a_version(connection: Connection, value: object) -> None:
-    params = {} if value is ABSENT else {"protocolVersion": value}
-    assert code(connection, old("initialize", params)) == (1, -32602)
-
-
-@pytest.mark.parametrize("field", ["capabilities", "clientInfo"])
-@pytest.mark.parametrize("value", NOT_OBJECT)
-def test_what_a_client_says_of_itself_must_be_an_object(
-    connection: Connection, field: str, value: object
-) -> None:
-    assert code(connection, initialize(**{field: value})) == (1, -32602)
 
 
 def test_a_handshake_that_was_refused_is_none(connection: Connection) -> None:
@@ -155,33 +152,8 @@ def test_a_handshake_that_was_refused_is_none(connection: Connection) -> None:
     assert code(connection, old("ping")) == (1, -32602)
 
 
-@pytest.mark.parametrize("build", [old, new])
-@pytest.mark.parametrize("value", [value for value in VALUES if value is not None])
-def test_a_cursor_of_any_kind_is_refused(
-    connection: Connection, build: Callable[..., JSON], value: object
-) -> None:
-    """wire.py ERRORS: -32602, there is one page."""
-    assert code(connection, build("tools/list", {"cursor": value})) == (1, -32602)
-
-
 def test_a_null_cursor_is_none(connection: Connection) -> None:
     assert "result" in connection.ask(old("tools/list", {"cursor": None}))
-
-
-@pytest.mark.parametrize("value", [*NOT_STRING, ABSENT])
-def test_a_call_must_name_its_tool_with_a_string(connection: Connection, value: object) -> None:
-    """Design §5: tools/call without a string name: -32602, no record."""
-    params = {"arguments": {}} if value is ABSENT else {"name": value, "arguments": {}}
-    assert code(connection, old("tools/call", params)) == (1, -32602)
-    assert connection.service.calls == []
-
-
-@pytest.mark.parametrize("value", [*NOT_OBJECT, ABSENT])
-def test_a_subscription_must_say_to_what(connection: Connection, value: object) -> None:
-    params = {} if value is ABSENT else {"notifications": value}
-    assert code(connection, new("subscriptions/listen", params)) == (1, -32602)
-    connection.wire.close_subscriptions()
-    assert len(connection.sent) == 1
 
 
 NOTIFIED: tuple[object, ...] = (
@@ -204,7 +176,7 @@ def test_a_notification_is_never_answered_and_starts_nothing(
 ) -> None:
     """JSON-RPC 2.0 §4.1: not even one that is wrong; a call without an id is not run."""
     connection.say(old("tools/call", {"name": "one"}, 1))
-    connection.say(without(message, "id"))
+    connection.say(having(message, "id", ABSENT))
     connection.wire.close_subscriptions()
     assert connection.sent == []
     assert len(connection.service.calls) == 1
@@ -247,7 +219,7 @@ def test_after_a_wrong_message_the_next_right_one_is_served(connection: Connecti
     wrong: tuple[object, ...] = (
         7,
         [],
-        meta(version=1),
+        meta(VERSION, 1),
         initialize(None),
         old("x", 1),
         listen(None),
