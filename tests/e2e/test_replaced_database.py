@@ -110,10 +110,10 @@ def ten_more(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("act", "words"), CASES)
-def test_the_next_writing_call_and_all_later_ones_are_refused_with_the_reason(
+def test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still_works(
     tmp_path: Path, older: Path, act: Act, words: str
 ) -> None:
-    """Design §12: that call and all later writing ones get UNAVAILABLE; SAFE_MODE integrity."""
+    """Design §10, §12: SAFE_MODE integrity writes nothing; what it admits is audited on stderr."""
     with Server(tmp_path) as server:
         ten_more(server)
         act(server.database, older)
@@ -125,6 +125,18 @@ def test_the_next_writing_call_and_all_later_ones_are_refused_with_the_reason(
         assert condition(server) == ("SAFE_MODE", "integrity")
         assert words in server.data("server_health")["condition"]["checks"]["condition"]
         assert server.data("server_health")["dropped"]["unavailable"] == 3
+        answer = server.call("verify")
+        if act is migrate_further:  # what a newer version wrote is not ours to judge
+            assert words in error(answer)["message"]
+            return
+        assert answer["structuredContent"]["data"]["valid"] is True
+        assert server.data("server_ping")["mode"] == "FULL"
+        for tool in ("verify", "server_ping"):
+            eventually(has_audited(server, tool), "its audit lines")
+            enter, left = audited_on_stderr(server, tool)
+            assert (enter["audit"], left["audit"]) == ("enter", "exit")
+            assert enter["call"] == left["call"]
+            assert left["outcome"] == "ok"
         assert server.close() == 0
 
 
@@ -154,30 +166,6 @@ def test_a_read_only_server_refuses_the_next_read_with_the_reason(
         assert words in refused["message"]
         assert condition(server) == ("SAFE_MODE", "integrity")
         assert server.close() == 0
-
-
-@pytest.mark.parametrize(("act", "words"), CASES)
-def test_what_is_admitted_still_works_and_is_audited_on_stderr(
-    tmp_path: Path, older: Path, act: Act, words: str
-) -> None:
-    """Design §10: SAFE_MODE integrity writes nothing; the admitted tools are audited on stderr."""
-    with Server(tmp_path) as server:
-        ten_more(server)
-        act(server.database, older)
-        assert error(server.call("note", n=100))["code"] == "UNAVAILABLE"
-
-        answer = server.call("verify")
-        if act is migrate_further:  # what a newer version wrote is not ours to judge
-            assert words in error(answer)["message"]
-            return
-        assert answer["structuredContent"]["data"]["valid"] is True
-        assert server.data("server_ping")["mode"] == "FULL"
-        for tool in ("verify", "server_ping"):
-            eventually(has_audited(server, tool), "its audit lines")
-            enter, left = audited_on_stderr(server, tool)
-            assert (enter["audit"], left["audit"]) == ("enter", "exit")
-            assert enter["call"] == left["call"]
-            assert left["outcome"] == "ok"
 
 
 def test_nothing_is_written_to_the_file_that_took_the_database_s_place(

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-import apsw
 import pytest
 
 from tests.support.client import Server
@@ -30,37 +29,6 @@ CANNOT_OPEN = 75
 def a_directory(path: Path) -> Iterator[str]:
     path.mkdir(parents=True)
     yield "is a directory"
-
-
-@contextmanager
-def a_text_file(path: Path) -> Iterator[str]:
-    path.parent.mkdir()
-    path.write_text("not a database, but somebody's notes\n" * 50, encoding="utf-8")
-    yield "it is not a database"
-
-
-@contextmanager
-def another_program_s(path: Path) -> Iterator[str]:
-    path.parent.mkdir()
-    db = apsw.Connection(str(path))
-    db.execute("CREATE TABLE songs (title TEXT)")
-    db.close()
-    yield "is the database of another program"
-
-
-@contextmanager
-def from_a_newer_version(path: Path) -> Iterator[str]:
-    create(path, 10)
-    db = apsw.Connection(str(path))
-    db.execute("PRAGMA user_version = 999")
-    db.close()
-    yield "has schema version 999"
-
-
-@contextmanager
-def below_a_file(path: Path) -> Iterator[str]:
-    path.parent.write_text("data is no directory here", encoding="utf-8")
-    yield "cannot open"
 
 
 @contextmanager
@@ -93,10 +61,6 @@ Surrounding = Callable[[Path], AbstractContextManager[str]]
     "surrounding",
     [
         a_directory,
-        a_text_file,
-        another_program_s,
-        from_a_newer_version,
-        below_a_file,
         in_a_read_only_file_system,
         in_an_unwritable_directory,
         being_created_by_another,
