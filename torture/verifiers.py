@@ -12,7 +12,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from colibri.core import merkle
 from tests.support.bundle_mutants import mutant
 from tests.support.client import JSON
+from tests.support.naive_tree import NaiveTree
 from tests.support.program import colibri
 from tests.support.random_walks import Walk, random_run
 from tests.vectors.builder import bundle_from, text_of
@@ -59,47 +60,16 @@ def node(job: str, items: list[Any]) -> list[Any]:
     return answers
 
 
-# RFC 6962, 2.1: the definition, on ranges of these leaves.
-
 LEAVES = [sha256(b"\x00" + number.to_bytes(2, "big")).digest() for number in range(SIZE)]
-
-
-def split(first: int, last: int) -> int:
-    return first + (1 << (last - first - 1).bit_length() - 1)
-
-
-@cache
-def root(first: int, last: int) -> bytes:
-    if last - first == 1:
-        return LEAVES[first]
-    k = split(first, last)
-    return sha256(b"\x01" + root(first, k) + root(k, last)).digest()
-
-
-def inclusion(index: int, first: int, last: int) -> list[bytes]:
-    if last - first == 1:
-        return []
-    k = split(first, last)
-    if index < k:
-        return [*inclusion(index, first, k), root(k, last)]
-    return [*inclusion(index, k, last), root(first, k)]
-
-
-def consistency(size: int, first: int, last: int, *, whole: bool = True) -> list[bytes]:
-    if size == last:
-        return [] if whole else [root(first, last)]
-    k = split(first, last)
-    if size <= k:
-        return [*consistency(size, first, k, whole=whole), root(k, last)]
-    return [*consistency(size, k, last, whole=False), root(first, k)]
+TREE = NaiveTree(LEAVES)
 
 
 def _honest(size: int) -> list[tuple[Proof, str]]:
     """Every proof of every tree up to a size, and the root that it must lead to."""
     return [
         (
-            (LEAVES[index].hex(), index, count, [s.hex() for s in inclusion(index, 0, count)]),
-            root(0, count).hex(),
+            (LEAVES[index].hex(), index, count, [s.hex() for s in TREE.inclusion(index, 0, count)]),
+            TREE.root(0, count).hex(),
         )
         for count in range(1, size + 1)
         for index in range(count)
@@ -127,12 +97,16 @@ def check_consistency(size: int) -> int:
         tree = merkle.levels(LEAVES[:last])
         for old in range(1, last + 1):
             path = merkle.prove_consistency(tree, old)
-            if path != consistency(old, 0, last):
+            if path != TREE.consistency(old, 0, last):
                 raise Violation(f"consistency of {old} and {last}: another path")
             holds = partial(
-                merkle.check_consistency, old_size=old, size=last, path=path, root=root(0, last)
+                merkle.check_consistency,
+                old_size=old,
+                size=last,
+                path=path,
+                root=TREE.root(0, last),
             )
-            if not holds(old_root=root(0, old)):
+            if not holds(old_root=TREE.root(0, old)):
                 raise Violation(f"consistency of {old} and {last}: refused")
             if holds(old_root=LEAVES[-1]):
                 raise Violation(f"consistency of {old} and {last}: accepted for another root")
@@ -265,7 +239,7 @@ def check_vectors() -> int:
 def lax(proof: Proof) -> str | None:
     """A verifier that leaves a part of a proof over: the classic mistake."""
     leaf, index, size, path = proof
-    needed = len(inclusion(index, 0, size)) if 0 <= index < size <= SIZE else 0
+    needed = len(TREE.inclusion(index, 0, size)) if 0 <= index < size <= SIZE else 0
     return python_root(PYTHON, (leaf, index, size, path[:needed]))
 
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from functools import cache
 from hashlib import sha256
 
 import pytest
@@ -15,6 +14,7 @@ from tests.support.example_tree import (
     INPUTS,
     ROOTS,
 )
+from tests.support.naive_tree import NaiveTree
 
 SIZE = 128
 MUTANTS = 20_000
@@ -22,58 +22,21 @@ MUTANTS = 20_000
 EXAMPLE = [merkle.leaf_hash(data) for data in INPUTS]
 LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(SIZE)]
 TREES = [merkle.levels(LEAVES[:size]) for size in range(SIZE + 1)]
-
-
-# RFC 6962 §2.1, word for word, over the leaves from low to high.
-
-
-@cache
-def naive_root(low: int, high: int) -> bytes:
-    if high - low == 1:
-        return LEAVES[low]
-    split = low + largest_power_below(high - low)
-    return sha256(b"\1" + naive_root(low, split) + naive_root(split, high)).digest()
-
-
-def naive_inclusion(index: int, low: int, high: int) -> list[bytes]:
-    if high - low == 1:
-        return []
-    split = largest_power_below(high - low)
-    if index < split:
-        return [*naive_inclusion(index, low, low + split), naive_root(low + split, high)]
-    return [*naive_inclusion(index - split, low + split, high), naive_root(low, low + split)]
-
-
-def naive_consistency(size: int, low: int, high: int, *, whole: bool = True) -> list[bytes]:
-    if size == high - low:
-        return [] if whole else [naive_root(low, high)]
-    split = largest_power_below(high - low)
-    if size <= split:
-        below = naive_consistency(size, low, low + split, whole=whole)
-        return [*below, naive_root(low + split, high)]
-    below = naive_consistency(size - split, low + split, high, whole=False)
-    return [*below, naive_root(low, low + split)]
-
-
-def largest_power_below(number: int) -> int:
-    power = 1
-    while power * 2 < number:
-        power *= 2
-    return power
+TREE = NaiveTree(LEAVES)
 
 
 def accepts_inclusion(index: int, size: int, path: Sequence[bytes]) -> bool:
     return merkle.check_inclusion(
-        LEAVES[index], index=index, size=size, path=path, root=naive_root(0, size)
+        LEAVES[index], index=index, size=size, path=path, root=TREE.root(0, size)
     )
 
 
 def accepts_consistency(old: int, size: int, path: Sequence[bytes]) -> bool:
     return merkle.check_consistency(
         old_size=old,
-        old_root=naive_root(0, old),
+        old_root=TREE.root(0, old),
         size=size,
-        root=naive_root(0, size),
+        root=TREE.root(0, size),
         path=path,
     )
 
@@ -103,7 +66,7 @@ def test_the_published_example_has_its_proofs() -> None:
 def test_roots_are_those_of_the_recursive_definition() -> None:
     """RFC 6962 §2.1: all sizes, not those that happen to agree."""
     for size in range(1, SIZE + 1):
-        assert merkle.root(LEAVES[:size]) == naive_root(0, size)
+        assert merkle.root(LEAVES[:size]) == TREE.root(0, size)
 
 
 def test_every_inclusion_proof_is_the_naive_one_and_holds() -> None:
@@ -111,7 +74,7 @@ def test_every_inclusion_proof_is_the_naive_one_and_holds() -> None:
     for size in range(1, SIZE + 1):
         for index in range(size):
             path = merkle.prove_inclusion(TREES[size], index)
-            assert path == naive_inclusion(index, 0, size)
+            assert path == TREE.inclusion(index, 0, size)
             assert accepts_inclusion(index, size, path)
 
 
@@ -120,7 +83,7 @@ def test_every_consistency_proof_is_the_naive_one_and_holds() -> None:
     for size in range(1, SIZE + 1):
         for old in range(1, size + 1):
             path = merkle.prove_consistency(TREES[size], old)
-            assert path == naive_consistency(old, 0, size)
+            assert path == TREE.consistency(old, 0, size)
             assert accepts_consistency(old, size, path)
 
 
@@ -137,7 +100,7 @@ def test_no_inclusion_of_a_leaf_that_is_not_there_is_proved_or_accepted(
     with pytest.raises(ValueError, match="no leaf"):
         merkle.prove_inclusion(TREES[size], index)
     root = merkle.root(LEAVES[:size])
-    for path in ([], [LEAVES[0]], naive_inclusion(0, 0, 8)):
+    for path in ([], [LEAVES[0]], TREE.inclusion(0, 0, 8)):
         assert not merkle.check_inclusion(LEAVES[0], index=index, size=size, path=path, root=root)
 
 
@@ -148,10 +111,10 @@ def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
     """From size 0 anything would follow."""
     with pytest.raises(ValueError, match="no tree of"):
         merkle.prove_consistency(TREES[size], old)
-    for path in ([], [LEAVES[0]], naive_consistency(6, 0, 8)):
-        for old_root in (merkle.EMPTY_ROOT, naive_root(0, 8)):
+    for path in ([], [LEAVES[0]], TREE.consistency(6, 0, 8)):
+        for old_root in (merkle.EMPTY_ROOT, TREE.root(0, 8)):
             assert not merkle.check_consistency(
-                old_size=old, old_root=old_root, size=size, root=naive_root(0, 8), path=path
+                old_size=old, old_root=old_root, size=size, root=TREE.root(0, 8), path=path
             )
 
 
@@ -159,11 +122,11 @@ def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
 def test_a_proof_is_used_up_exactly(size: int) -> None:
     """Neither a hash too many nor one too few, at either end."""
     for index in range(size):
-        path = naive_inclusion(index, 0, size)
+        path = TREE.inclusion(index, 0, size)
         for wrong in ([*path, LEAVES[0]], [LEAVES[0], *path], path[1:], path[:-1]):
             assert wrong == path or not accepts_inclusion(index, size, wrong)
     for old in range(1, size + 1):
-        path = naive_consistency(old, 0, size)
+        path = TREE.consistency(old, 0, size)
         for wrong in ([*path, LEAVES[0]], [LEAVES[0], *path], path[1:], path[:-1]):
             assert wrong == path or not accepts_consistency(old, size, wrong)
 
@@ -171,18 +134,18 @@ def test_a_proof_is_used_up_exactly(size: int) -> None:
 @pytest.mark.parametrize("wrong", [LEAVES[0][:31], LEAVES[0] + b"\0", b"", "00" * 32, None, 7])
 def test_what_is_no_hash_is_refused_wherever_it_stands(wrong: object) -> None:
     """Wrong lengths; a check never raises, it says no."""
-    path: list[object] = list(naive_inclusion(2, 0, 5))
-    good = {"leaf": LEAVES[2], "root": naive_root(0, 5)}
+    path: list[object] = list(TREE.inclusion(2, 0, 5))
+    good = {"leaf": LEAVES[2], "root": TREE.root(0, 5)}
     for at in range(len(path)):
         mixed = [*path[:at], wrong, *path[at + 1 :]]
         assert not merkle.check_inclusion(**good, index=2, size=5, path=mixed)  # type: ignore[arg-type]
     for name in good:
         spoilt = {**good, name: wrong}
         assert not merkle.check_inclusion(**spoilt, index=2, size=5, path=path)  # type: ignore[arg-type]
-    roots = {"old_root": naive_root(0, 3), "root": naive_root(0, 5)}
-    longer = [*naive_consistency(3, 0, 5)[:-1], wrong]
+    roots = {"old_root": TREE.root(0, 3), "root": TREE.root(0, 5)}
+    longer = [*TREE.consistency(3, 0, 5)[:-1], wrong]
     assert not merkle.check_consistency(old_size=3, size=5, path=longer, **roots)  # type: ignore[arg-type]
-    path = list(naive_consistency(3, 0, 5))
+    path = list(TREE.consistency(3, 0, 5))
     for name in roots:
         spoilt = {**roots, name: wrong}
         assert not merkle.check_consistency(old_size=3, size=5, path=path, **spoilt)  # type: ignore[arg-type]
@@ -193,7 +156,7 @@ def test_a_tree_is_consistent_with_itself_and_only_without_a_path() -> None:
     assert not accepts_consistency(3, 5, [])
     assert not accepts_consistency(5, 5, [LEAVES[0]])
     assert not merkle.check_consistency(
-        old_size=5, old_root=naive_root(0, 4), size=5, root=naive_root(0, 5), path=[]
+        old_size=5, old_root=TREE.root(0, 4), size=5, root=TREE.root(0, 5), path=[]
     )
 
 
@@ -223,12 +186,12 @@ def test_no_mutated_proof_is_accepted() -> None:
     while tried < MUTANTS:
         size = chance.randrange(2, SIZE + 1)
         index, old = chance.randrange(size), chance.randrange(1, size)
-        mutant = mutate(chance, naive_inclusion(index, 0, size))
-        if mutant != naive_inclusion(index, 0, size):
+        mutant = mutate(chance, TREE.inclusion(index, 0, size))
+        if mutant != TREE.inclusion(index, 0, size):
             assert not accepts_inclusion(index, size, mutant), (size, index)
             tried += 1
-        mutant = mutate(chance, naive_consistency(old, 0, size))
-        if mutant != naive_consistency(old, 0, size):
+        mutant = mutate(chance, TREE.consistency(old, 0, size))
+        if mutant != TREE.consistency(old, 0, size):
             assert not accepts_consistency(old, size, mutant), (size, old)
             tried += 1
 
@@ -237,7 +200,7 @@ def test_no_proof_is_accepted_for_another_leaf_place_or_root() -> None:
     """What the caller knows decides."""
     for size in range(2, 40):
         for index in range(size):
-            path, root = naive_inclusion(index, 0, size), naive_root(0, size)
+            path, root = TREE.inclusion(index, 0, size), TREE.root(0, size)
             for other in set(range(size)) - {index}:
                 assert not merkle.check_inclusion(
                     LEAVES[index], index=other, size=size, path=path, root=root
@@ -246,5 +209,5 @@ def test_no_proof_is_accepted_for_another_leaf_place_or_root() -> None:
                     LEAVES[other], index=index, size=size, path=path, root=root
                 )
             assert not merkle.check_inclusion(
-                LEAVES[index], index=index, size=size, path=path, root=naive_root(0, size - 1)
+                LEAVES[index], index=index, size=size, path=path, root=TREE.root(0, size - 1)
             )

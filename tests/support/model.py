@@ -5,12 +5,12 @@ What cannot be predicted is taken over from an answer once (`adopt`) and must th
 and hashes that the server makes. A hash that follows from others, such as a root, is predicted.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support import task_model
+from tests.support.naive_tree import NaiveTree
 from tests.support.task_model import JSON, No
 
 TEXTS = {"title", "description"}  # in a record of their own
@@ -180,7 +180,7 @@ class Model(task_model.Model):
         session = self._open(session_id)
         if not session.thoughts:
             raise No("ERR_NO_RECORDS", session_id=session_id)
-        session.root = tree_root([thought["hash"] for thought in session.thoughts])
+        session.root = _tree([thought["hash"] for thought in session.thoughts]).root().hex()
         self.records = 1
         return session.seal()
 
@@ -203,7 +203,10 @@ class Model(task_model.Model):
             raise No("ERR_NOT_FOUND", thought_id=proof_for)
         at = ids.index(proof_for)
         proof = {"thought_id": proof_for, "index": at, "size": len(leaves), "leaf": leaves[at]}
-        return {**session.seal(), "proof": {**proof, "path": tree_path(at, leaves)}}
+        return {
+            **session.seal(),
+            "proof": {**proof, "path": [step.hex() for step in _tree(leaves).inclusion(at)]},
+        }
 
     # Verification. `before` is the last record before the call's own enter.
 
@@ -272,25 +275,5 @@ def _is_wanted(skill: JSON, search: str | None, capability: str | None) -> bool:
     return has_words and capability in (None, *skill["capabilities"])
 
 
-# RFC 6962, 2.1 and 2.1.1, on hex.
-
-
-def _split(count: int) -> int:
-    return 1 << (count - 1).bit_length() - 1
-
-
-def tree_root(leaves: list[str]) -> str:
-    if len(leaves) == 1:
-        return leaves[0]
-    k = _split(len(leaves))
-    both = bytes.fromhex(tree_root(leaves[:k]) + tree_root(leaves[k:]))
-    return hashlib.sha256(b"\x01" + both).hexdigest()
-
-
-def tree_path(index: int, leaves: list[str]) -> list[str]:
-    if len(leaves) == 1:
-        return []
-    k = _split(len(leaves))
-    if index < k:
-        return [*tree_path(index, leaves[:k]), tree_root(leaves[k:])]
-    return [*tree_path(index - k, leaves[k:]), tree_root(leaves[:k])]
+def _tree(leaves: list[str]) -> NaiveTree:
+    return NaiveTree([bytes.fromhex(leaf) for leaf in leaves])

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.naive_tree import NaiveTree
+
 LOG = "colibri/" + "5eed" * 8
 OTHER_LOG = "colibri/" + "0bad" * 8
 ZEROS = "0" * 64
@@ -44,24 +46,7 @@ def b64(data: bytes) -> str:
 
 
 def merkle(leaves: list[bytes]) -> bytes:
-    if len(leaves) <= 1:
-        return leaves[0] if leaves else sha(b"")  # a forger may seal nothing
-    k = 1
-    while 2 * k < len(leaves):
-        k *= 2
-    return sha(b"\1", merkle(leaves[:k]), merkle(leaves[k:]))
-
-
-def path_of(index: int, leaves: list[bytes]) -> list[bytes]:
-    """The siblings of a leaf, from below."""
-    if len(leaves) == 1:
-        return []
-    k = 1
-    while 2 * k < len(leaves):
-        k *= 2
-    if index < k:
-        return [*path_of(index, leaves[:k]), merkle(leaves[k:])]
-    return [*path_of(index - k, leaves[k:]), merkle(leaves[:k])]
+    return NaiveTree(leaves).root() if leaves else sha(b"")  # a forger may seal nothing
 
 
 @dataclass
@@ -397,7 +382,7 @@ def proof_of(made: Made, seq: int) -> Object:
     """That the seal of its session covers a thought."""
     places = made.thoughts(made.headers[seq - 1]["session"])
     index, leaves = places.index(seq - 1), [made.leaves[n] for n in places]
-    path = [step.hex() for step in path_of(index, leaves)]
+    path = [step.hex() for step in NaiveTree(leaves).inclusion(index)]
     return {"seq": seq, "index": index, "size": len(places), "path": path}
 
 

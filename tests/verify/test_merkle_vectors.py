@@ -9,6 +9,7 @@ import pytest
 
 from colibri.core import merkle
 from tests.support.example_tree import INCLUSION_5_OF_8, INPUTS, ROOTS
+from tests.support.naive_tree import NaiveTree
 from tests.verify.conftest import Node
 
 MOST = 128
@@ -23,25 +24,7 @@ def leaf(data: bytes) -> bytes:
 
 LEAVES = [leaf(number.to_bytes(2, "big")) for number in range(MOST)]
 EXAMPLE = [leaf(data) for data in INPUTS]
-
-
-# RFC 6962, 2.1 and 2.1.1, word for word; nothing here is shared with what is tested.
-
-
-def naive_root(leaves: list[bytes]) -> bytes:
-    if len(leaves) == 1:
-        return leaves[0]
-    k = max(2**i for i in range(8) if 2**i < len(leaves))
-    return hashlib.sha256(b"\x01" + naive_root(leaves[:k]) + naive_root(leaves[k:])).digest()
-
-
-def naive_path(m: int, leaves: list[bytes]) -> list[bytes]:
-    if len(leaves) == 1:
-        return []
-    k = max(2**i for i in range(8) if 2**i < len(leaves))
-    if m < k:
-        return [*naive_path(m, leaves[:k]), naive_root(leaves[k:])]
-    return [*naive_path(m - k, leaves[k:]), naive_root(leaves[:k])]
+TREE = NaiveTree(LEAVES)
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +32,9 @@ def honest() -> list[tuple[Proof, str]]:
     """Every (index, size) up to MOST, with the root that its proof must lead to."""
     cases = []
     for size in range(1, MOST + 1):
-        root = naive_root(LEAVES[:size]).hex()
+        root = TREE.root(0, size).hex()
         for index in range(size):
-            path = [step.hex() for step in naive_path(index, LEAVES[:size])]
+            path = [step.hex() for step in TREE.inclusion(index, 0, size)]
             cases.append(((LEAVES[index].hex(), index, size, path), root))
     return cases
 
@@ -98,7 +81,7 @@ def test_the_published_proof_holds_in_both(python: ModuleType, node: Node) -> No
 
 def test_every_root_up_to_128_is_that_of_the_definition(python: ModuleType, node: Node) -> None:
     sizes = range(1, MOST + 1)
-    wanted = [naive_root(LEAVES[:size]).hex() for size in sizes]
+    wanted = [TREE.root(0, size).hex() for size in sizes]
     assert [tree_root(python, LEAVES[:size]) for size in sizes] == wanted
     assert node("roots", [[leaf.hex() for leaf in LEAVES[:size]] for size in sizes]) == wanted
 
