@@ -5,23 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from colibri.core.ledger import ERASABLE
-from colibri.store import erasure
-from colibri.store.ledger import Chain
-from colibri.store.sqlite.transaction import Transaction
 from colibri.store.verify import verify
-from tests.support.ledger_writer import LOG, Lab, in_memory, nonce, story
+from tests.support.ledger_writer import Lab, in_memory, story
 
 SLICE = 9
 PAUSES = range(6)  # of the 54 records of the story
-AT = "2026-01-01T00:00:00.000000Z"
-CALL = "00000000-0000-4000-8000-0000000000ee"
-
-
-def erase(lab: Lab, seq: int) -> None:
-    with Transaction(lab.db, durable=False):
-        targets = erasure.plan(lab.db, [seq])
-        (payload,) = erasure.erase(lab.db, targets, reason="asked for")
-        Chain(lab.db, LOG, nonce).append("erasure", payload, at=AT, call=CALL)
 
 
 @pytest.mark.parametrize("kind", sorted(ERASABLE))
@@ -34,7 +22,7 @@ def test_an_erasure_between_any_two_slices_is_no_damage(kind: str, at: int) -> N
 
         def pause(lab: Lab = lab, seq: int = seq, pauses: Iterator[int] = pauses) -> None:
             if next(pauses) == at:
-                erase(lab, seq)
+                lab.erase_everywhere(seq)
 
         report = verify(lab.db, pause=pause, slice_size=SLICE)
         assert (report.breaks, report.record_count) == ((), 54)

@@ -14,7 +14,7 @@ from colibri.core import ledger as record
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.core.report import Report
-from colibri.store import ledger, proofs, sessions, task_changes, trail
+from colibri.store import erasure, ledger, proofs, sessions, task_changes, trail
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Session
 from colibri.store.sqlite import opening
@@ -180,6 +180,14 @@ class Lab:
                 )
             payload: JSON = {"seqs": sorted(seqs), "reason": "asked for"}
             return self._outside().append("erasure", payload)
+
+    def erase_everywhere(self, seq: int) -> None:
+        """As `colibri erase` does: with what else holds the text."""
+        with Transaction(self.db, durable=False):
+            targets = erasure.plan(self.db, [seq])
+            call = self._outside()
+            for payload in erasure.erase(self.db, targets, reason="asked for"):
+                call.append("erasure", payload)
 
     def _outside(self) -> "Call":
         return Call(self, 0, {"session": None, "task": None, "agent": None})

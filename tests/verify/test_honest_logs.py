@@ -7,60 +7,13 @@ from typing import Any
 
 from apsw import Connection
 
-from colibri.core.errors import Refused
 from colibri.store import bundle
 from colibri.store.bundle import Contents
-from tests.support.ledger_writer import Lab, in_memory
+from tests.support.random_logs import random_log
 from tests.vectors.builder import b64
 from tests.verify.conftest import Node
 
-STATES = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
-LOGS, CALLS = 8, 80
-
-
-def act(lab: Lab, chance: random.Random) -> None:
-    """A call, which may be refused, or an erasure."""
-    tasks = [task for (task,) in lab.db.execute("SELECT task_id FROM tasks")]
-    sessions = [id for (id,) in lab.db.execute("SELECT session_id FROM sessions")]
-    task = chance.choice([*tasks, None]) if tasks else None
-    session = chance.choice(sessions) if sessions else "S-0"
-    way = chance.randrange(20)
-    if way < 3 or not tasks:
-        lab.create("t", *chance.sample(tasks, min(len(tasks), chance.randrange(3))))
-    elif way < 5 or not sessions:
-        lab.start(f"S-{len(sessions)}", task=task)
-    elif way < 10:
-        lab.think(session, "so", task=task, agent=chance.choice([None, "ada"]))
-    elif way < 15 and task:
-        row = lab.db.execute("SELECT status FROM tasks WHERE task_id = ?", (task,)).get
-        likely = STATES[: STATES.index(row) + 2][-1] if row in STATES else STATES[0]
-        lab.update(task, status=chance.choice([likely, likely, chance.choice(STATES)]))
-    elif way < 17 and task:
-        lab.update(task, title=str(chance.random()), depends_on=chance.sample(tasks, 1))
-    elif way == 17:
-        lab.seal(session)
-    elif way == 18:
-        with lab.calling("task_list", session=session, ends=chance.random() < 0.5):
-            pass
-    else:
-        erase(lab, chance)
-
-
-def erase(lab: Lab, chance: random.Random) -> None:
-    """A text, an intent, a thought or a call's arguments, of which the payload is still there."""
-    kinds = "('call.enter', 'session.open', 'thought', 'task.text')"
-    query = f"SELECT seq FROM ledger WHERE kind IN {kinds} AND body IS NOT NULL"
-    lab.erase(chance.choice([int(str(seq)) for (seq,) in lab.db.execute(query)]))
-
-
-def written(chance: random.Random) -> Lab:
-    lab = in_memory()
-    for _ in range(CALLS):
-        try:
-            act(lab, chance)
-        except Refused:
-            continue  # it is in the log all the same
-    return lab
+LOGS, CALLS = 6, 80
 
 
 def bundles(db: Connection) -> list[Contents]:
@@ -81,7 +34,7 @@ def test_every_bundle_of_every_honest_log_is_good_in_both_verifiers(
     chance = random.Random(8785)
     texts = []
     for _ in range(LOGS):
-        lab = written(chance)
+        lab = random_log(chance, CALLS)
         texts += [b"".join(bundle.write(lab.db, contents)) for contents in bundles(lab.db)]
     verdicts: list[Any] = [python.verify(text).as_json() for text in texts]
     kinds = Counter(verdict["bundle"]["kind"] for verdict in verdicts)
