@@ -97,6 +97,20 @@ def test_entries_too_many_are_found(database: Path) -> None:
     assert re.fullmatch(f"the index {name} has [0-9]+ entries for 1 rows of ledger", what)
 
 
+def test_two_indexes_that_were_exchanged_are_found(database: Path) -> None:
+    """The schema says where each one begins; that is no part of its definition."""
+    with closing(apsw.Connection(str(database))) as db:
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        db.execute("PRAGMA writable_schema = ON")
+        pages: dict[str, int] = dict(
+            db.execute("SELECT name, rootpage FROM sqlite_schema WHERE name LIKE 'ledger_by_%'")
+        )
+        one, other = pages
+        for name, page in ((one, pages[other]), (other, pages[one])):
+            db.execute("UPDATE sqlite_schema SET rootpage = ? WHERE name = ?", (page, name))
+    assert len(found(database)) == 2
+
+
 def test_the_index_of_a_key_is_compared_too(database: Path) -> None:
     with closing(apsw.Connection(str(database))) as db:
         honest = str(db.execute("SELECT sql FROM sqlite_schema WHERE name = 'thoughts'").get)

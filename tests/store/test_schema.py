@@ -121,6 +121,19 @@ def test_what_is_different_is_named(path: str, writer: Writer) -> None:
     assert "colibri verify lists the differences" in refused.value.hint
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_a_file_that_keeps_texts_in_another_encoding_is_refused(
+    path: str, writer: Writer, encoding: str
+) -> None:
+    """Even an empty one: the rows of an honest log would not be what its records say."""
+    Path(path).parent.mkdir(mode=0o700)
+    with closing(apsw.Connection(path)) as db:
+        db.execute(f"PRAGMA encoding = '{encoding}'; CREATE TABLE x (y); DROP TABLE x")
+    for open_it in (writer, lambda: closing(open_reader(path, least=0))):
+        with pytest.raises(ResourceError, match=f"it keeps texts in {encoding}"), open_it():
+            raise AssertionError("it must not come to this")
+
+
 def test_two_objects_of_one_name_are_found() -> None:
     db = made()
     db.execute("PRAGMA writable_schema = ON")

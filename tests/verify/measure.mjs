@@ -11,3 +11,4 @@ const code = { good: 0, bad: 1, "cannot tell": 2 }[verdict.verdict];
 console.log(JSON.stringify(verdict));
 const [, memory] = /VmHWM:\s*(\d+)/.exec(readFileSync("/proc/self/status", "utf8"));
 console.error(code, memory);
+process.exitCode = code;

@@ -14,6 +14,7 @@ from colibri.store.sqlite.transaction import Transaction
 
 APPLICATION_ID = 0x436F6C33  # "Col3", in the file's header: whose database this is
 _NEVER_RELEASED = (0x436F6C69, 0x436F6C62)  # "Coli", "Colb": what is in them has changed since
+UTF_8 = "UTF-8"
 GROWING = frozenset(
     {
         "ledger",
@@ -71,12 +72,25 @@ def require_ours(db: Connection, path: str, latest: int) -> int:
         raise ResourceError(
             f"{path} is the database of another program", "set COLIBRI_DB_PATH to another file"
         )
+    if (encoding := _encoding(db)) != UTF_8:
+        raise ResourceError(
+            f"{path} was made by another program: it keeps texts in {encoding}",
+            "set COLIBRI_DB_PATH to another file, or move this one away",
+        )
     if found > latest:
         raise ResourceError(
             f"{path} has schema version {found}; this Colibri knows versions up to {latest}",
             "use the newer Colibri that migrated it",
         )
     return found
+
+
+def _encoding(db: Connection) -> str:
+    """Of its texts."""
+    try:
+        return str(db.execute("PRAGMA encoding").get)
+    except apsw.CorruptError:  # this reads the schema: whoever compares that will tell
+        return UTF_8
 
 
 def table_count(db: Connection) -> int:
