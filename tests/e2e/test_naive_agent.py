@@ -17,7 +17,7 @@ import pytest
 from tests.support.client import COLIBRI, JSON, Server
 
 PATIENCE = 12
-Reading = Callable[["Agent", str, JSON, re.Match[str]], str]
+Reading = Callable[["Agent", str, JSON, re.Match[str]], str | None]
 
 
 class Agent:
@@ -66,7 +66,7 @@ class Agent:
         for lesson, (pattern, reading) in READINGS.items():
             for found in re.finditer(pattern, message):
                 self._lessons.append(lesson)
-                tool = reading(self, tool, arguments, found)
+                tool = reading(self, tool, arguments, found) or tool
                 understood = True
         assert understood, f"nothing in this says what to do: {message}"
         return tool
@@ -80,7 +80,8 @@ class Agent:
 
 
 # What a message says -> what is done about it. The function gets the tool, its arguments (which it
-# corrects) and what the pattern found; it gives the tool to call next.
+# corrects) and what the pattern found; it gives the tool to call next, if
+# that is another.
 
 
 def take_the_nearest_tool(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
@@ -88,117 +89,98 @@ def take_the_nearest_tool(agent: Agent, tool: str, arguments: JSON, found: re.Ma
     return nearest
 
 
-def rename(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def rename(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["right"]] = arguments.pop(found["wrong"])
-    return tool
 
 
-def leave_out(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def leave_out(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     del arguments[found["field"]]
-    return tool
 
 
-def fill_in(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def fill_in(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     field = found["field"]
     invented = agent.invents(field, found["allowed"])
     arguments.setdefault(field, agent.known.get(field, invented))  # it may have been misspelt only
-    return tool
 
 
-def choose(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def choose(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["field"]] = found["values"].split(", ")[-1]
-    return tool
 
 
-def make_it_a_number(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def make_it_a_number(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["field"]] = int(arguments[found["field"]])
-    return tool
 
 
-def stay_within(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def stay_within(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["field"]] = int(found["most"])
-    return tool
 
 
-def cut(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def cut(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["field"]] = arguments[found["field"]][: int(found["most"])]
-    return tool
 
 
-def remove_the_character(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def remove_the_character(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     character = chr(int(found["code"], 16))
     arguments[found["field"]] = arguments[found["field"]].replace(character, "")
-    return tool
 
 
 def write_it_like_the_example(
     agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
-) -> str:
+) -> None:
     letters, digits = found["example"].split("-")
     arguments[found["field"]] = f"{letters}-{int(arguments[found['field']]):0{len(digits)}d}"
-    return tool
 
 
-def give_one_of(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def give_one_of(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     field = sorted(found["fields"].split(", "))[0]
     arguments[field] = agent.invents(field, "string")
-    return tool
 
 
 def make_the_legal_move_first(
     agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
-) -> str:
+) -> None:
     step = found["states"].split(" or ")[0]
     agent.wants(tool, task_id=arguments["task_id"], status=step)
-    return tool
 
 
-def finish_the_others_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def finish_the_others_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     for task in re.findall(r"T-\d+", found["tasks"]):
         agent.wants(tool, task_id=task, status="DONE")
-    return tool
 
 
-def do_as_advised(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def do_as_advised(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     advice = {found["field"]: found["value"]} if "field" in found.groupdict() else {}
     agent.wants(found["tool"], **advice)
-    return tool
 
 
-def use_what_it_answers(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def use_what_it_answers(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments["session_id"] = agent.wants(found["tool"])["session_id"]
-    return tool
 
 
-def seal_it_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def seal_it_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     agent.wants(found["tool"], session_id=arguments["session_id"])
-    return tool
 
 
-def take_one_that_there_is(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def take_one_that_there_is(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     listed = agent.wants(found["tool"])
     (rows,) = [value for value in listed.values() if isinstance(value, list)]
     wrong = next(key for key, value in arguments.items() if value == found["id"])
     id = "thought_id" if found["id"].startswith("R-") else "task_id"
     arguments[wrong] = rows[0][id]
-    return tool
 
 
-def read_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def read_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     task = agent.wants(found["tool"], task_id=arguments["task_id"])
     assert task["version"] == int(found["version"])
     arguments["expected_version"] = task["version"]
-    return tool
 
 
-def depend_on_less(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def depend_on_less(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments["depends_on"].remove(found["task"])
-    return tool
 
 
-def take_another_id(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def take_another_id(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     arguments[found["field"]] += "-2"
-    return tool
 
 
 def plan_it_anew(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:

@@ -1,21 +1,8 @@
-"""What the task tools of a real server answer, and all that they keep."""
-
-from pathlib import Path
-from typing import Any
+"""What the tools of a real server answer when they refuse."""
 
 from tests.support.client import JSON
-from tests.support.ledger_reader import reading
 
 STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
-
-# Everything that the task tools keep, and every ledger record that is about a task itself.
-KEPT = (
-    "SELECT * FROM tasks",
-    "SELECT * FROM task_dependencies",
-    "SELECT * FROM task_counts",
-    "SELECT rowid, text FROM task_search",
-    "SELECT seq, leaf FROM ledger WHERE kind IN ('task', 'task.text', 'thought')",
-)
 
 
 def refusal(result: JSON) -> JSON:
@@ -37,8 +24,3 @@ def issues(result: JSON) -> list[JSON]:
     assert found
     assert all(issue.keys() == {"path", "problem", "allowed"} for issue in found)
     return found
-
-
-def kept(database: Path) -> dict[str, list[Any]]:
-    with reading(database) as db:
-        return {query: list(db.execute(query)) for query in KEPT}
