@@ -46,15 +46,9 @@ import os, sys, time
 from uuid import uuid4
 from colibri.core.ledger import enter_payload
 from colibri.store import ledger
-from colibri.store.faults import Fault
-from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
-from colibri.store.sqlite.connection import Access, require_sqlite
-from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place
 from colibri.store.sqlite import opening
-from colibri.store.sqlite.opening import open_reader, open_writer
-from colibri.store.sqlite.schema import quick_check, small_tables, table_count
-from colibri.store.sqlite.transaction import Savepoint, Transaction
-from colibri.store.sqlite.watch import Change
+from colibri.store.sqlite.opening import open_writer
+from colibri.store.sqlite.transaction import Transaction
 print("ready", flush=True)
 sys.stdin.readline()
 opened = open_writer(

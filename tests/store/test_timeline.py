@@ -1,7 +1,7 @@
 """store/records.py and store/timeline.py: what people look at, page by page."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from colibri.store.records import Filter, Record
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.timeline import Step, Timeline
 from tests.support.ledger_writer import Lab, disable_triggers, in_memory, opened, story
+from tests.support.query_plans import plans
 
 
 @pytest.fixture
@@ -415,46 +416,22 @@ def test_an_empty_log_has_nothing_to_show() -> None:
 # How.
 
 
-@pytest.fixture
-def plans(tmp_path: Path) -> Iterator[tuple[Lab, list[str]]]:
-    """A ledger, and the query plans of all that is asked of it meanwhile."""
-    with opened(tmp_path) as db:
-        lab, asked = story(Lab(db)), list[str]()
-
-        def explain(_: object, statement: str, bindings: object) -> bool:
-            if not statement.lstrip().startswith("SELECT"):
-                return True
-            db.exec_trace = None
-            rows = db.execute(f"EXPLAIN QUERY PLAN {statement}", bindings)  # type: ignore[arg-type]
-            asked.extend(str(row[3]) for row in rows)
-            db.exec_trace = explain
-            return True
-
-        db.exec_trace = explain
-        yield lab, asked
-        db.exec_trace = None
-
-
-def test_no_look_at_a_session_a_task_or_the_tail_reads_the_whole_ledger(
-    plans: tuple[Lab, list[str]],
-) -> None:
+def test_no_look_at_a_session_a_task_or_the_tail_reads_the_whole_ledger(lab: Lab) -> None:
     """Only the few sessions and erasures may be scanned; nothing is sorted beside DISTINCT."""
-    lab, asked = plans
     last = lab.erase(lab.seqs("thought")[0]).seq
-    asked.clear()
-    for found in (of_session(lab, "S-1"), Timeline(lab.db, task="T-0001"), Timeline(lab.db)):
-        found.skip_to_newest(3, last=last)
-        steps(found, last)
-    for wanted in (
-        Filter(session="S-1"),
-        Filter(task="T-0001"),
-        Filter(kinds=("erasure",)),
-        Filter(),
-    ):
-        store.before_newest(lab.db, wanted, 3, last=last)
-        list(store.records(lab.db, wanted, last=last))
-    sessions.newest(lab.db, 3)
-    sessions.last_sealed(lab.db)
+
+    def look() -> None:
+        for found in (of_session(lab, "S-1"), Timeline(lab.db, task="T-0001"), Timeline(lab.db)):
+            found.skip_to_newest(3, last=last)
+            steps(found, last)
+        filters = Filter(session="S-1"), Filter(task="T-0001"), Filter(kinds=("erasure",))
+        for wanted in (*filters, Filter()):
+            store.before_newest(lab.db, wanted, 3, last=last)
+            list(store.records(lab.db, wanted, last=last))
+        sessions.newest(lab.db, 3)
+        sessions.last_sealed(lab.db)
+
+    asked = plans(lab.db, look).splitlines()
     assert asked
     scans = {plan for plan in asked if plan.startswith("SCAN")}
     allowed = ("SCAN sessions USING INDEX", "SCAN ledger USING INDEX ledger_erasures")
