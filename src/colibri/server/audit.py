@@ -90,7 +90,7 @@ class Audit:
 
     def enter(self, call: "Call") -> "Outcome | None":
         """3, the sink's part; an outcome if it stops the call."""
-        if not self.has_sink or isinstance(call.refusal, Cancelled):
+        if isinstance(call.refusal, Cancelled):
             return None
         call.sink_entered = True
         event = ToolEnterEvent(
@@ -107,9 +107,7 @@ class Audit:
         return None
 
     def exit(self, call: "Call", outcome: "Outcome") -> None:
-        """5, the sink's part."""
-        if not call.sink_entered:
-            return
+        """5, the sink's part, if it was told of the enter."""
         error = outcome.error
         if error is not None and not isinstance(error, Exception):
             error = RuntimeError(f"{type(error).__name__}: {error}")

@@ -56,7 +56,9 @@ class Patience:
 
     def begin(self, until: float = FOREVER) -> None:
         """A round or a read begins; somebody in it has until then, by the monotonic clock."""
-        self.left = min(PATIENCE_SECONDS, until - time.monotonic())
+        self.left = PATIENCE_SECONDS
+        if until != FOREVER:
+            self.left = min(self.left, until - time.monotonic())
 
     def __call__(self, tries: int) -> bool:
         if self.left <= 0 or self._idle_shutdown():

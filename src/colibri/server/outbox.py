@@ -82,7 +82,8 @@ class Outbox:
             self._load.release(call)
 
     def _answer(self, call: "Call", outcome: "Outcome", entry: "Entry | None") -> bytes:
-        self._audit.exit(call, outcome)
+        if call.sink_entered:
+            self._audit.exit(call, outcome)
         if outcome.body is None:
             if isinstance(call.refusal, UnknownTool):
                 return self._answers.fail(call.request, UNKNOWN_TOOL, str(call.refusal))

@@ -274,9 +274,9 @@ class Pipeline:
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """3, the sink's part, and 4."""
-        outcome = self._audit.enter(call) or dispatch(
-            call, work, self._log, show_stacks=self._show_stacks
-        )
+        outcome = self._audit.enter(call) if self.has_sink else None
+        if outcome is None:
+            outcome = dispatch(call, work, self._log, show_stacks=self._show_stacks)
         call.duration_ms = max(0, int(self._clock.now_ms() - call.enter_ms))
         return outcome
 

@@ -62,11 +62,7 @@ class Recorder:
         self._health.degrade("io", why)
 
     def transact(
-        self,
-        work: "Callable[[Chain], T]",
-        *,
-        durable: bool,
-        answered: bool = True,
+        self, work: "Callable[[Chain], T]", *, durable: bool, answered: bool = True
     ) -> "T":
         """Extend the chain in one transaction; a durable commit is synced.
 
