@@ -80,8 +80,9 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
         assert passed.wait(10)
 
 
-def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("first", ["look", "plain"])
+def test_a_call_that_waits_for_a_held_database_has_all_others_told_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
     """Decision 002: of both lanes, not each call after its own ten seconds.
 
@@ -96,7 +97,7 @@ def test_a_read_that_waits_for_a_held_database_has_all_others_told_with_it(
         server.data("look")
         with holding(database):
             start = time.monotonic()
-            for name in ("look", "look", "plain", "look", "plain"):
+            for name in (first, "look", "plain", "look", "plain"):
                 server.post(name)
                 time.sleep(0.05)  # each finds those before it waiting
             assert server.call("server_ping")["isError"] is False
