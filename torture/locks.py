@@ -21,7 +21,7 @@ from torture import ControlFailed, Lab, Trial, Violation
 
 MEDDLER = program("drops-locks")
 PROGRAM = (sys.executable, "-m", "colibri")
-FILES = ("", "-wal", "-shm")
+FILES = ("", "-shm")  # SQLite locks nothing in the `-wal`, and commands sync it
 SQLITE = "/apsw/"  # the library that has SQLite within it
 # What a connection holds as long as it is open: (file, first byte); see SQLite's file format.
 HELD = (("", 1073741826), ("-shm", 128))

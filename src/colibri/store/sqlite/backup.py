@@ -21,6 +21,7 @@ from colibri.store.connection import Connection
 from colibri.store.faults import fault
 from colibri.store.sqlite.connection import connect, version
 from colibri.store.sqlite.expected import foreign
+from colibri.store.sqlite.files import sync_directory
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.schema import integrity_check, load_migrations
 from colibri.store.verify import verify
@@ -184,7 +185,7 @@ def put(new: str, path: str, aside: str) -> list[str]:
             if os.path.exists(path + end):
                 os.rename(path + end, aside + end)
                 moved.append(end)
-        sync(path)
+        sync_directory(os.path.dirname(os.path.abspath(path)))
         publish(new, path)  # 4
     except OSError:
         if os.path.exists(new):  # it never came to 4
@@ -221,16 +222,7 @@ def _fold(path: str) -> None:
 def publish(new: str, path: str) -> None:
     """Give a finished file its name, over what has that name now; on disk when this returns."""
     os.replace(new, path)
-    sync(path)
-
-
-def sync(path: str) -> None:
-    """Have the names in a file's directory on disk."""
-    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def beside(path: str) -> list[str]:

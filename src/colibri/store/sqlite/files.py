@@ -89,7 +89,7 @@ def make_directory(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make sure that what was made in a directory is there after a power cut.
+    """Make sure that what was made or renamed in a directory is so after a power cut.
 
     SQLite does this for the files that it makes, but not for the directory they are in.
     """
