@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from colibri.core.report import Report
+from colibri.store.verify import verify
+from tests.support.client import JSON, Server
+from tests.support.ledger_reader import condition, missing, reading
+
 SHM = Path("/dev/shm")
 
 
@@ -71,3 +76,20 @@ class Trial:
     needs: Callable[[], str] = no_needs  # why it cannot run on this machine, or ""
     minutes: int = 1  # that a full run takes, more or less
     alone: bool = False  # it judges times, and would be misled by what runs beside it
+
+
+def check_log(database: Path, receipts: list[JSON]) -> Report:
+    """Every head that was told is there, and the whole log is good; raises Violation."""
+    if lost := missing(database, receipts):
+        raise Violation(f"{len(lost)} of {len(receipts)} acknowledged calls are lost")
+    with reading(database) as db:
+        report = verify(db, pause=lambda: None)
+    if not report.valid:
+        raise Violation(f"the log is broken: {report.breaks[:3]}")
+    return report
+
+
+def check_normal(server: Server, what: str) -> None:
+    """Its condition is NORMAL; raises Violation."""
+    if (state := condition(server)) != ("NORMAL", None):
+        raise Violation(f"{what} is {state}")

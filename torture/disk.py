@@ -6,11 +6,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.faulty import program
-from tests.support.ledger_reader import condition, missing, reading
-from torture import ControlFailed, Lab, Trial, Violation
+from torture import ControlFailed, Lab, Trial, Violation, check_log, check_normal
 
 HASTY = program("answers-early")
 
@@ -97,7 +95,11 @@ def _rounds(lab: Lab, disk: Small, program: Sequence[str], rounds: int) -> dict[
             server = _start(disk, program)
         lab.say(f"{number + 1} of {rounds} times full")
     server.__exit__(None, None, None)
-    return {"acknowledged calls": len(receipts), "lost": 0, "records": _check(disk, receipts)}
+    return {
+        "acknowledged calls": len(receipts),
+        "lost": 0,
+        "records": check_log(disk.at / "colibri.db", receipts).record_count,
+    }
 
 
 def _start(disk: Small, program: Sequence[str]) -> Server:
@@ -107,18 +109,7 @@ def _start(disk: Small, program: Sequence[str]) -> Server:
 def _still_reads(server: Server) -> None:
     if not server.data("audit_verify_chain")["valid"] or not server.data("task_list"):
         raise Violation("reading or verifying failed on a full disk")
-    if (state := condition(server)) != ("NORMAL", None):
-        raise Violation(f"a full disk made the server {state}")
-
-
-def _check(disk: Small, receipts: list[JSON]) -> int:
-    if lost := missing(disk.at / "colibri.db", receipts):
-        raise Violation(f"{len(lost)} acknowledged calls are lost")
-    with reading(disk.at / "colibri.db") as db:
-        report = verify(db, pause=lambda: None)
-    if not report.valid:
-        raise Violation(f"the log is broken: {report.breaks[:3]}")
-    return report.record_count
+    check_normal(server, "on a full disk the server")
 
 
 def control(lab: Lab) -> str:

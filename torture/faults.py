@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.faulty import program
-from tests.support.ledger_reader import condition, missing, reading
-from torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import condition
+from torture import ControlFailed, Lab, Trial, Violation, check_log, check_normal
 
 HASTY = program("answers-early")
 ROUNDS_PER_LEDGER = 50
@@ -115,16 +114,10 @@ class Breaker:
             result = server.call("task_create", title="unhurt")
             if result["isError"]:
                 raise Violation(f"the next start cannot write: {result['structuredContent']}")
-            if (state := condition(server)) != ("NORMAL", None):
-                raise Violation(f"the next start is {state}")
+            check_normal(server, "the next start")
             if code := server.close():
                 raise Violation(f"the next start ended with {code}")
-        if lost := missing(server.database, self._receipts):
-            raise Violation(f"{len(lost)} acknowledged calls are lost")
-        with reading(server.database) as db:
-            report = verify(db, pause=lambda: None)
-        if not report.valid:
-            raise Violation(f"the log is broken: {report.breaks[:3]}")
+        check_log(server.database, self._receipts)
         self._receipts = []
 
 

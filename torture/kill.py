@@ -15,8 +15,8 @@ from random import Random
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.faulty import program
-from tests.support.ledger_reader import condition, missing, reading
-from torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import missing, reading
+from torture import ControlFailed, Lab, Trial, Violation, check_normal
 
 HASTY = program("answers-early")
 ROUNDS_PER_LEDGER = 100  # then a new one: a start after a kill checks the whole file
@@ -80,8 +80,7 @@ class Killer:
         first = server.call("audit_session_start", intent="be killed", session_id=SESSION)
         if self._next == 0 and first["isError"]:
             raise Violation(f"the first start cannot write: {first}")
-        if (state := condition(server)) != ("NORMAL", None):
-            raise Violation(f"after a kill the server is {state}")
+        check_normal(server, "after a kill the server")
         if lost := missing(server.database, self._receipts):
             raise Violation(f"{len(lost)} acknowledged calls are lost, the first is {lost[0]}")
         self._receipts = []

@@ -5,11 +5,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.faulty import program
-from tests.support.ledger_reader import condition, missing, reading
-from torture import ControlFailed, Lab, Trial, Violation
+from tests.support.ledger_reader import reading
+from torture import ControlFailed, Lab, Trial, Violation, check_log, check_normal
 
 IMPATIENT = program("does-not-wait")
 SERVERS = 8
@@ -43,9 +42,11 @@ class Client(threading.Thread):
             self.problem = f"{type(problem).__name__}: {problem}"
 
 
-def _together(project: Path, program: Sequence[str], calls: int) -> list[Client]:
+def together(
+    project: Path, program: Sequence[str], calls: int, count: int = SERVERS
+) -> list[Client]:
     """All at once, from no database on; raises Violation."""
-    servers = [Server(project, program, handshake=False) for _ in range(SERVERS)]
+    servers = [Server(project, program, handshake=False) for _ in range(count)]
     try:
         clients = [Client(server, calls) for server in servers]
         for client in clients:
@@ -65,17 +66,13 @@ def _check(servers: list[Server], clients: list[Client]) -> None:
     """One chain without a gap that has every acknowledged call."""
     receipts = [receipt for client in clients for receipt in client.receipts]
     for server in servers:
-        if (state := condition(server)) != ("NORMAL", None):
-            raise Violation(f"a server is {state}")
+        check_normal(server, "a server")
         if code := server.close():
             raise Violation(f"a server ended with {code}: {server.stderr[-500:]}")
-    if lost := missing(servers[0].database, receipts):
-        raise Violation(f"{len(lost)} acknowledged calls are lost")
+    if calls := check_log(servers[0].database, receipts).open_calls:
+        raise Violation(f"{len(calls)} open calls")
     with reading(servers[0].database) as db:
-        report = verify(db, pause=lambda: None)
         tasks = db.execute("SELECT count(*) FROM tasks").get
-    if not report.valid or report.open_calls:
-        raise Violation(f"the log: {report.breaks[:3]}, {len(report.open_calls)} open calls")
     if tasks != len(receipts):
         raise Violation(f"{tasks} tasks of {len(receipts)} acknowledged calls")
 
@@ -83,7 +80,7 @@ def _check(servers: list[Server], clients: list[Client]) -> None:
 def control(lab: Lab) -> str:
     """Servers that do not wait for each other must fail calls."""
     try:
-        _together(lab.fresh("impatient"), IMPATIENT, calls=200)
+        together(lab.fresh("impatient"), IMPATIENT, calls=200)
     except Violation as problem:
         return f"servers that do not wait for each other are caught: {str(problem)[:60]}…"
     raise ControlFailed("eight servers that do not wait for each other failed no call")
@@ -92,9 +89,9 @@ def control(lab: Lab) -> str:
 def run(lab: Lab) -> dict[str, object]:
     """Starts, then the long run."""
     for number in range(lab.count):
-        _together(lab.fresh(f"start-{number}"), COLIBRI, calls=1)
+        together(lab.fresh(f"start-{number}"), COLIBRI, calls=1)
         lab.say(f"{number + 1} of {lab.count} starts of {SERVERS}")
-    clients = _together(lab.fresh("long"), COLIBRI, calls=CALLS_PER_START * lab.count)
+    clients = together(lab.fresh("long"), COLIBRI, calls=CALLS_PER_START * lab.count)
     times = sorted(time for client in clients for time in client.times)
     p99 = times[len(times) * 99 // 100] * 1000
     if len(times) >= ENOUGH and p99 >= P99_MS:

@@ -13,12 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from colibri.store.verify import verify
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.faulty import program
-from tests.support.ledger_reader import condition, missing, reading
 from tests.support.task_model import WAY
-from torture import ControlFailed, Lab, Trial, Violation
+from torture import ControlFailed, Lab, Trial, Violation, check_log, check_normal
 
 CALLS_A_SECOND = 25  # of each client; and more while they warm up
 WARM_UP = 600  # calls of each
@@ -163,19 +161,15 @@ def run(lab: Lab) -> dict[str, object]:
         for number, client in enumerate(soak.clients):
             if problems := client.problems():
                 raise Violation(f"server {number}: {' and '.join(problems)}")
-            if (state := condition(client.server)) != ("NORMAL", None):
-                raise Violation(f"server {number} is {state}")
+            check_normal(client.server, f"server {number}")
         if soak.wal > MAX_WAL:
             raise Violation(f"the write-ahead log grew to {soak.wal:,} bytes")
-        database = soak.clients[0].server.database
-        if lost := missing(database, [client.last for client in soak.clients]):
-            raise Violation(f"acknowledged calls are lost: {lost}")
     finally:
         soak.close()
-    with reading(database) as db:
-        report = verify(db, pause=lambda: None)
-    if not report.valid or report.open_calls:
-        raise Violation(f"{report.breaks[:3]}, {len(report.open_calls)} open calls")
+    database = soak.clients[0].server.database
+    report = check_log(database, [client.last for client in soak.clients])
+    if report.open_calls:
+        raise Violation(f"{len(report.open_calls)} open calls")
     growth = max(last / first for first, last in (c.memory_windows() for c in soak.clients))
     return {
         "calls": soak.calls,
