@@ -14,8 +14,7 @@ import pytest
 
 from colibri.cli import terminal
 from colibri.cli.commands import doctor
-from colibri.cli.doctor import storage
-from colibri.cli.doctor.finding import Finding
+from colibri.cli.doctor import Finding, storage
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS
 from colibri.config import load

@@ -3,7 +3,7 @@
 import argparse
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from colibri.config import Config, load
 from colibri.core.errors import ResourceError
@@ -41,11 +41,9 @@ def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
 def opened(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
     """The database without a transaction: for reading page by page, or waiting for more."""
     config = load(options.project)
-    reader = open_reader(config.db_path)
-    try:
-        yield config, reader
-    except (DatabaseError, UnicodeDecodeError) as problem:
-        hint = "colibri verify shows what is damaged; restore a backup if you have one"
-        raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem
-    finally:
-        reader.close()
+    with closing(open_reader(config.db_path)) as reader:
+        try:
+            yield config, reader
+        except (DatabaseError, UnicodeDecodeError) as problem:
+            hint = "colibri verify shows what is damaged; restore a backup if you have one"
+            raise ResourceError(f"cannot read {config.db_path}: {problem}", hint) from problem

@@ -136,7 +136,7 @@ def _report(written: dict[str, Any], options: argparse.Namespace) -> None:
     again = ", replacing the old file" if written["replaced"] else ""
     text = f"wrote {written['file']}: {records}, {size}, checked{again}"
     terminal.line((text, "good"), hang=7)
-    if head := written["head"]:
-        terminal.line(f"head   {head['seq']}:{head['leaf']}", whole=True)
+    if written["head"]:
+        terminal.line(f"head   {words.head(written['head'])}", whole=True)
         keep = program.typed("colibri verify --head compares it with the log")
         terminal.line(f"keep   this head somewhere else: {keep}", hang=7)

@@ -18,6 +18,7 @@ from colibri.cli import files, program, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.demo.client import Call, serving
 from colibri.cli.demo.story import INTENT, LIE, STORY, TRUTH, Step, fill, told
+from colibri.cli.show import words
 from colibri.config import bare_environment
 from colibri.core.errors import ResourceError
 
@@ -209,8 +210,7 @@ class Demo:
 
     def _outside(self) -> list[str]:
         """What the agent's client kept: the root and the head of the seal's answer."""
-        head = "{seq}:{leaf}".format(**self.outcome["head"])
-        return ["--root", self.outcome["root"], "--head", head]
+        return ["--root", self.outcome["root"], "--head", words.head(self.outcome["head"])]
 
     # 5
 

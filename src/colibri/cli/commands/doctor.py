@@ -13,8 +13,7 @@ from typing import Any
 import colibri
 from colibri import VERSION
 from colibri.cli import files, program, project, terminal
-from colibri.cli.doctor import storage
-from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
+from colibri.cli.doctor import Finding, guarded, ok, problem, storage, warning
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, NAME
 from colibri.cli.settings.jsonc import Broken

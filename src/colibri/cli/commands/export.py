@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from colibri.cli import files, lookup, program, project, terminal
 from colibri.cli.complaint import Complaint
-from colibri.cli.show import written
+from colibri.cli.show import words, written
 from colibri.store import bundle
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
@@ -130,7 +130,7 @@ def _thoughts(reader: Connection, ids: list[str]) -> Contents:
 def _check(found: dict[str, Any]) -> str:
     """The command that checks it, to be copied."""
     path = "FILE" if found["file"] == "-" else os.path.abspath(found["file"])
-    outside = ["--head", written.head(found)]
+    outside = ["--head", words.head(found["head"])]
     if found["roots"] and (found["session"] or found["task"]):
         outside = ["--root", found["roots"][0]["root"]]
     return f"check  {program.verifier(path, *outside)}"

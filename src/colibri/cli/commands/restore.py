@@ -186,9 +186,8 @@ def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:
     line = terminal.line
     line((f"restored {result['database']} from {options.file}", "good"), hang=9)
     line(f"compared {_relation(result)}", hang=9)
-    head = result["head"]
-    shown = f"{head['seq']}:{head['leaf']}" if head else "none: it is empty"
-    line(f"head     {shown}", whole=True)
+    empty = "" if result["head"] else ": it is empty"
+    line(f"head     {words.head(result['head'])}{empty}", whole=True)
     if result["older_schema"]:
         line("schema   from an older Colibri: the next server start migrates it", hang=9)
     for name in result["kept"]:

@@ -140,7 +140,7 @@ def _show(seen: dict[str, Any]) -> None:
         field("records", "none yet")
         return
     field("records", f"{seen['records']:,}")
-    field("head", ("{seq}:{leaf}".format(**seen["head"]), "bold"), whole=True)
+    field("head", (words.head(seen["head"]), "bold"), whole=True)
     field("activity", times.shown(seen["newest"].at), "  ", *words.summary(seen["newest"]))
     print()
     _show_sessions(seen["sessions"], seen["last_seal"])

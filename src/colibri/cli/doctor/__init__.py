@@ -1,1 +1,34 @@
-"""What `colibri doctor` looks at, and how it says what it found."""
+"""What `colibri doctor` found out about one thing, and what to do about it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+
+class Finding(NamedTuple):
+    check: str  # "" until guarded() says which check it is of
+    status: Literal["ok", "warning", "problem"]
+    detail: str
+    hint: str = ""
+
+
+def guarded(
+    check: str, findings: Callable[..., Iterable[Finding]], *args: object
+) -> Iterator[Finding]:
+    """What a check found; if it fails itself, that is a finding too."""
+    try:
+        for one in findings(*args):
+            yield one if one.check else one._replace(check=check)
+    except Exception as fault:
+        yield problem(f"could not be checked: {fault}", "fix what the message names", check)
+
+
+def ok(detail: str, check: str = "") -> Finding:
+    return Finding(check, "ok", detail)
+
+
+def warning(detail: str, hint: str, check: str = "") -> Finding:
+    return Finding(check, "warning", detail, hint)
+
+
+def problem(detail: str, hint: str, check: str = "") -> Finding:
+    return Finding(check, "problem", detail, hint)

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from colibri.cli.doctor.finding import Finding, guarded, ok, problem, warning
+from colibri.cli.doctor import Finding, guarded, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode

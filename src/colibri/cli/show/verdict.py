@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from colibri.cli import program, terminal
+from colibri.cli.show import words
 from colibri.core.report import LINE_OF
 
 SHOWN = 20  # findings, calls and erasures that a person is shown
@@ -121,7 +122,7 @@ def show(verdict: dict[str, Any]) -> None:
     _say("database", verdict["database"], whole=True)
     _say("log", verdict["log"] or "unknown", whole=True)
     _say("checked", _scope(verdict))
-    _say("head", _head(verdict["head"]), whole=True)
+    _say("head", words.head(verdict["head"]), whole=True)
     for line, title in LINES.items():
         _say(title, _state(verdict, line), "refused" if verdict["lines"][line] == "no" else "")
     _say("erased", _listed(verdict["erased"], verdict["erased_count"], str))
@@ -162,10 +163,6 @@ def _scope(verdict: dict[str, Any]) -> str:
         if verdict[what] is not None:
             scope = f"{what} {verdict[what]}"
     return f"{scope}: {terminal.count(verdict['records'], 'record')}"
-
-
-def _head(head: dict[str, Any] | None) -> str:
-    return "none" if head is None else f"{head['seq']}:{head['leaf']}"
 
 
 def _state(verdict: dict[str, Any], line: str) -> str:

@@ -32,6 +32,11 @@ def head_json(head: Head | None) -> JSON | None:
     return head and {"seq": head.seq, "leaf": head.leaf.hex()}
 
 
+def head(found: JSON | None) -> str:
+    """A head as --head takes it, from its JSON."""
+    return "none" if found is None else f"{found['seq']}:{found['leaf']}"
+
+
 def record_json(record: Record) -> JSON:
     """A record as --json prints it."""
     return {

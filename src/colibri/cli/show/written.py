@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from colibri.cli import files, terminal
+from colibri.cli.show import words
 from colibri.config import Config
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger
@@ -56,11 +57,6 @@ def say(found: dict[str, Any], options: argparse.Namespace, more: Iterable[str] 
         print(visible(line), file=stream)
 
 
-def head(found: dict[str, Any]) -> str:
-    """As the verifiers take it."""
-    return "{seq}:{leaf}".format(**found["head"])
-
-
 def _told(found: dict[str, Any]) -> Iterator[str]:
     records = terminal.count(found["records"], "record")
     yield f"wrote {found['file']}: {records}, {terminal.count(found['bytes'], 'byte')}"
@@ -68,4 +64,4 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         yield f"root   {one['root']}  {one['session']}"
     if more := len(found["roots"][ROOTS:]):
         yield f"       and {more:,} more; --json names them"
-    yield f"head   {head(found)}"
+    yield f"head   {words.head(found['head'])}"
