@@ -152,7 +152,7 @@ def _written_by(db: Connection, enter: _Record) -> Iterator[_Record]:
         (enter.seq, left, enter.call),
     ).fetchall()
     for (seq,) in rows:
-        yield _read(db, int(str(seq)))
+        yield _read(db, seq)
 
 
 def _repeating(db: Connection, record: _Record) -> Iterator[_Record]:
@@ -177,7 +177,7 @@ def _texts(db: Connection, task: str | None) -> list[int]:
         " ORDER BY seq",
         (task,),
     )
-    return [int(str(seq)) for (seq,) in rows]
+    return [seq for (seq,) in rows]
 
 
 def _enter(db: Connection, record: _Record) -> int | None:

@@ -58,7 +58,7 @@ class _Source:
             " AND kind IN ('call.exit', 'erasure') ORDER BY seq DESC LIMIT ?",
             (*self.values, self.after, self._last(last), count),
         )
-        return [int(str(seq)) for (seq,) in rows]
+        return [seq for (seq,) in rows]
 
     def _last(self, last: int) -> int:
         return last if self.upto is None else min(last, self.upto)
@@ -165,4 +165,4 @@ class Timeline:
             " ORDER BY seq DESC LIMIT ?",
             (*values, *types, last, count),
         )
-        return [int(str(seq)) for (seq,) in rows]
+        return [seq for (seq,) in rows]
