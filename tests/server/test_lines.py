@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colibri.server.lines import (
-    MAX_DEPTH,
-    MAX_INTEGER,
-    MAX_LINE,
-    MAX_STRUCTURE,
-    Lines,
-    Malformed,
-    parse,
-)
+from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER
+from colibri.server.lines import MAX_LINE, MAX_STRUCTURE, Lines, Malformed, parse
 
 MIB = 1024 * 1024
 TOO_LONG = f"the line is longer than {MAX_LINE} bytes"

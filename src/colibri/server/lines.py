@@ -16,10 +16,10 @@ import json
 import re
 from collections.abc import Iterator
 
+from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER
+
 MAX_LINE = 4 * 1024 * 1024
-MAX_DEPTH = 64
 MAX_STRUCTURE = 100_000
-MAX_INTEGER = 2**53 - 1
 _DIGITS = len(str(-MAX_INTEGER))
 
 

@@ -14,11 +14,12 @@ import select
 import threading
 from functools import cache
 
+from colibri.config import LOG_LEVELS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEVELS = ("error", "warn", "info", "debug")
 _PATIENCE_MS = 50
 
 
@@ -26,13 +27,13 @@ class Log:
     """What one server says, from a level up: on stderr, or to the logger it was given."""
 
     def __init__(self, level: str, logger: "Callable[[str], object] | None" = None) -> None:
-        self._most = LEVELS.index(level)
+        self._most = LOG_LEVELS.index(level)
         self._logger = logger
         self.lost = 0
 
     def __call__(self, level: str, text: str) -> None:
         """Say something, if the level is wanted."""
-        if LEVELS.index(level) <= self._most:
+        if LOG_LEVELS.index(level) <= self._most:
             (self._logger or self.write)(presentable(text))
 
     def write(self, text: str) -> None:
