@@ -113,11 +113,7 @@ class Pipeline:
     # The read lane.
 
     def read(
-        self,
-        call: Call,
-        db: "Connection | None",
-        patience: "Patience",
-        pause: "Callable[[], None]",
+        self, call: Call, db: "Connection | None", patience: "Patience", pause: "Callable[[], None]"
     ) -> Busy | None:
         """One reading call; Busy, once it is answered, if another process was in its way.
 
