@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colibri.core import redaction
+from colibri.core import escapes, redaction
 from colibri.core.redaction import Finding, redact, scrub
 from colibri.core.secret_tokens import TOKENS
 from tests.support.made_up_secrets import CORPUS, GITHUB, hexadecimal, mixed, pem
@@ -162,6 +162,25 @@ def test_keys_are_texts_too_and_none_takes_the_place_of_another() -> None:
         Finding("env.[redacted:github-token]", "github-token"),
         Finding("env.[redacted:github-token]+", "github-token"),
     ]
+
+
+def test_a_secret_is_found_where_two_pieces_meet_and_however_long_it_is() -> None:
+    """Longer texts are looked through in pieces, and nothing is skipped."""
+    token = "sk-ant-" + "a1-" * 20 + "z"
+    for before in range(redaction.PIECE - 70, redaction.PIECE + 2):
+        assert scrub(f"{'x' * before} {token} y").endswith("x [redacted:anthropic-key] y")
+    long = "sk-ant-" + "a1-" * (1 << 19)
+    assert scrub(f"is {long} it, and {token}") == (
+        "is [redacted:anthropic-key] it, and [redacted:anthropic-key]"
+    )
+
+
+def test_an_escape_that_two_pieces_would_share_is_read_whole() -> None:
+    """Escaped texts are read in pieces as well; none ends within an escape."""
+    escaped = f"\\u{ord(GITHUB[0]):04x}{GITHUB[1:]}"
+    for before in range(escapes._PIECE - 8, escapes._PIECE + 2):
+        text = f"{'x' * before} {escaped} it"
+        assert scrub(text).endswith("x [redacted:github-token] it"), before
 
 
 def test_half_a_surrogate_pair_stops_nothing() -> None:

@@ -16,7 +16,7 @@ COLUMNS = (
     ("sessions", "last_leaf"),
     ("sessions", "root"),
 )
-HONEST_LOGS = 100  # 1,000 in scripts/torture tamper
+HONEST_LOGS = 40  # 1,000 in scripts/torture tamper
 
 
 @pytest.fixture(scope="module")
