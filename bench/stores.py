@@ -37,8 +37,8 @@ SERVER = "00000000-0000-4000-8000-000000000000"
 CONTENT = "Because the tests of part 7 say so; the other way would cost a copy of each row."
 LARGE = "S-large"
 SESSION_EVERY, SESSION_THOUGHTS = 50, 4
-# Per task its two records; per session an enter, a record and an exit for each of its calls.
-RECORDS_PER_TASK = 2 + 3 * (SESSION_THOUGHTS + 2) / SESSION_EVERY
+# Per task its two records within a call; per session an enter, a record and an exit for each call.
+RECORDS_PER_TASK = 4 + 3 * (SESSION_THOUGHTS + 2) / SESSION_EVERY
 KEPT = install.FOLDER / "stores"
 
 
@@ -139,12 +139,17 @@ class Builder:
         self._call = SERVER
         self._named: dict[str, str | None] = {}
 
-    def call(self, tool: str, act: Callable[[], object] | None = None, **named: str | None) -> None:
+    def call(
+        self,
+        tool: str,
+        act: Callable[[], object] | None = None,
+        given: dict[str, Any] | None = None,
+        **named: str | None,
+    ) -> None:
+        """A call with its arguments: what it names, and what else is given."""
         self._call = f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"
         self._named = {"session": None, "task": None, "agent": "agent-7", **named}
-        arguments: dict[str, object] = {f"{name}_id": id for name, id in named.items()}
-        if tool == "thought_record":
-            arguments |= {"content": CONTENT, "type": "analysis"}
+        arguments = {f"{name}_id": id for name, id in named.items()} | (given or {})
         payload = enter_payload(server=SERVER, tool=tool, arguments=arguments)
         enter = self.record("call.enter", payload)
         if act is not None:
@@ -169,26 +174,22 @@ class Builder:
 
     def start(self, session: str) -> None:
         start = partial(sessions.start, intent="bench", task_id=None, now=AT)
-        self.call("audit_session_start", partial(start, self.db, self.record, session))
+        given = {"intent": "bench", "session_id": session}
+        self.call("audit_session_start", partial(start, self.db, self.record, session), given)
 
     def think(self, session: str, task: str | None) -> None:
-        def act() -> None:
-            trail.record(
-                self.db,
-                self.record,
-                sessions.get_open(self.db, session),
-                seq=self.chain.mark().seq + 1,
-                type="analysis",
-                content=CONTENT,
-                task=task,
-            )
+        given = {"content": CONTENT, "type": "analysis"}
 
-        self.call("thought_record", act, session=session, task=task)
+        def act() -> None:
+            opened, seq = sessions.get_open(self.db, session), self.chain.mark().seq + 1
+            trail.record(self.db, self.record, opened, seq=seq, task=task, **given)
+
+        self.call("thought_record", act, given, session=session, task=task)
 
     def create(self, fields: dict[str, Any]) -> None:
-        """A task with its two records and no call around them."""
-        self._named = {}
-        task_changes.create(self.db, self.record, fields=fields, now=AT)
+        """A task, whose id its call makes."""
+        create = partial(task_changes.create, self.db, self.record, fields=fields, now=AT)
+        self.call("task_create", create, fields)
 
     def session(self, session: str, task: str) -> None:
         """A sealed session about a task."""
@@ -211,14 +212,13 @@ class Builder:
             "project": None,
         }
         fields |= {"priority": "high", "assignee": "agent-7", "depends_on": []}
-        create = partial(task_changes.create, fields=fields, now=AT)
-        self.call("task_create", partial(create, self.db, self.record))
+        self.create(fields)
         for move in MOVES:
             for _ in range(3):
                 self.think(session, task)
             update = partial(task_changes.update, expected_version=None, now=AT)
             change = partial(update, self.db, self.record, task, changes={"status": move})
-            self.call("task_update", change, task=task)
+            self.call("task_update", change, {"status": move}, task=task)
         for _ in range(2):
             self.think(session, None)
         for _ in range(25):

@@ -19,6 +19,7 @@ from colibri.store.sqlite import raw
 _COLUMNS = ", ".join(Row._fields)
 _INSERT = f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
+_PART = 256  # records that are read at once
 _FROM = " FROM ledger WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
 
 
@@ -126,9 +127,15 @@ def seqs_of_task(db: Connection, id: str) -> list[int]:
 
 
 def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
-    """The records with these numbers, as far as they are there, even if a text in them is none."""
-    for seq in seqs:
-        yield from raw.records(db, " FROM ledger WHERE seq = ?", (seq,))
+    """The records with these numbers, as far as they are there, in the order of the log.
+
+    Even if a text in them is none.
+    """
+    wanted = sorted(seqs)
+    for first in range(0, len(wanted), _PART):
+        some = wanted[first : first + _PART]
+        among = ", ".join("?" * len(some))
+        yield from raw.records(db, f" FROM ledger WHERE seq IN ({among}) ORDER BY seq", some)
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:

@@ -6,6 +6,7 @@ some records for themselves.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
 
 from colibri.core.check import kinds
 from colibri.core.check.kinds import Erasure, Payload, TaskFields
@@ -99,7 +100,7 @@ def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
         newest = ledger.last_seq(db)
         last = newest if upto is None else min(upto, newest)
         own = [seq for seq in ledger.seqs_of_task(db, id) if seq <= last]
-        breaks = [broken for seq in own for broken in check_range(db, seq, seq)]
+        breaks = [broken for first, end in _runs(own) for broken in check_range(db, first, end)]
         about = Note(
             "scope", "records that do not name the task, calls that are open, and the indexes"
         )
@@ -132,6 +133,13 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
         _read(db, check, first, last, pause=lambda: None)
         _excuse(db, check, last)
         return list(check.finish(last).breaks)
+
+
+def _runs(seqs: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """The first and the last of those that follow one another."""
+    for _, run in groupby(enumerate(seqs), lambda one: one[1] - one[0]):
+        members = [seq for _, seq in run]
+        yield members[0], members[-1]
 
 
 class _Table:

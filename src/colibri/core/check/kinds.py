@@ -32,10 +32,7 @@ class Payload(Struct, forbid_unknown_fields=True, gc=False):
     @staticmethod
     def fit(said: Sequence[Any], headers: Iterable[Header]) -> bool:
         """Whether the members of each agree with one another and with its header."""
-        return all(
-            one.fits(seq, session, task)
-            for one, (seq, session, task) in zip(said, headers, strict=True)
-        )
+        return all([one.fits(*header) for one, header in zip(said, headers, strict=True)])
 
 
 class Digest(Struct, forbid_unknown_fields=True, gc=False):
@@ -69,10 +66,12 @@ class Enter(Payload):
             elif one.size is not None or one.sha256 is not None:
                 return False
             elif not TEXTS.isdisjoint(arguments):
-                digests = [arguments[name] for name in TEXTS if arguments.get(name) is not None]
-                if not all(type(digest) is Digest for digest in digests):
-                    return False
-                hashes += [digest.sha256 for digest in digests]
+                for name in TEXTS & arguments.keys():
+                    digest = arguments[name]
+                    if type(digest) is Digest:
+                        hashes.append(digest.sha256)
+                    elif digest is not None:
+                        return False
         return are_uuids([*{one.server for one in said}]) and are_hashes(hashes)
 
 

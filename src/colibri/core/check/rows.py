@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, row: Row) -> "Columns":
         """Those of one record."""
-        return cls._make((one,) for one in row)
+        return cls._make(zip(row, strict=True))
 
 
 def commitments(c: Columns) -> list[str] | None:
