@@ -1,13 +1,17 @@
 """What people read about the speed is what was measured: made of the figures again, the same."""
 
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bench import against, report
+from bench import against, report, stores
 from bench.bars import BARS, judge
 from bench.report import Figures
+from colibri.store.sqlite.opening import open_reader
+from colibri.store.verify import verify
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +75,14 @@ def test_a_bar_against_another_checkout(
     assert bar.reached(ours, theirs) is reached
     page = against.table({against.HERE: {against.BYTES: ours}, against.THERE: {}})
     assert against.BYTES not in page  # one side alone is no comparison
+
+
+@pytest.mark.parametrize(("build", "size"), [(stores.tasks, (60,)), (stores.log, (200, 20))])
+def test_what_is_measured_on_is_an_honest_log(
+    tmp_path: Path, build: Callable[..., None], size: tuple[int, ...]
+) -> None:
+    build(str(tmp_path / "data" / "colibri.db"), *size)
+    with closing(open_reader(str(tmp_path / "data" / "colibri.db"))) as db:
+        report = verify(db, pause=lambda: None)
+    assert report.breaks == ()
+    assert report.open_calls == ()
