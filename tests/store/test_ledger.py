@@ -392,6 +392,15 @@ def test_what_keeps_the_next_record_from_being_written_is_damage(writer: Writer)
                 chain.append("call.enter", enter("task_get"), at=AT, call=A)
 
 
+def test_another_fault_than_damage_is_not_called_damage(writer: Writer) -> None:
+    with writer() as opened, Transaction(opened.db, durable=False):
+        chain = Chain(opened.db, LOG, nonce)
+        opened.db.execute("PRAGMA query_only = ON")
+        with pytest.raises(apsw.ReadOnlyError):
+            chain.append("call.enter", enter("task_get"), at=AT, call=A)
+        opened.db.execute("PRAGMA query_only = OFF")
+
+
 def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
     """Design §6: the receipt is the exit record's seq and leaf."""
     with writer() as opened, Transaction(opened.db, durable=False):

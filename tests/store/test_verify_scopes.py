@@ -2,6 +2,7 @@
 
 import pytest
 
+from colibri.core import dependencies
 from colibri.core.errors import Refused
 from colibri.core.ledger import Head
 from colibri.core.report import Report
@@ -277,3 +278,32 @@ def test_a_task_row_that_no_record_explains_is_found() -> None:
     assert (report.record_count, report.head) == (0, None)
     assert found(report) == [(None, "altered-task")]
     assert ledger.head(lab.db) is None
+
+
+def test_rows_are_not_compared_with_what_cannot_be_read(lab: Lab) -> None:
+    """Neither a session's with its later records, nor a task's with those of its dependencies."""
+    first = lab.create("one").task_id
+    second = lab.create("two", first).task_id
+    thought = lab.think("S-2", "later").seq
+    damage = "UPDATE ledger SET body = x'7b' WHERE seq = ?"
+    lab.db.execute(damage, (thought,))
+    session = lab.verify_session("S-2", upto=thought - 1)
+    lab.db.execute(damage, (lab.seqs("task", task=first)[-1],))
+    for report in (session, lab.verify_task(second)):
+        assert report.valid
+        assert "skipped" in noted(report)
+
+
+def test_links_that_are_too_many_to_follow_count_as_a_cycle(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/formats.md §6: no server records such a change, and no log may hold it."""
+    first = lab.create("one").task_id
+    second, third = lab.create("two", first).task_id, lab.create("three").task_id
+    lab.create("four", third)
+    lab.update(third, depends_on=[second])
+    assert lab.verify().valid
+    monkeypatch.setattr(dependencies, "MAX_LINKS", 0)
+    assert (lab.seqs("task")[-1], "dependency-cycle") in found(lab.verify())
+    with pytest.raises(Refused, match="links of dependencies"):
+        lab.update(third, depends_on=[second, first])

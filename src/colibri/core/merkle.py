@@ -37,7 +37,7 @@ def levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
         below = rows[-1]
         pairs = zip(below[::2], below[1::2], strict=False)
         promoted = below[-1:] if len(below) % 2 else []
-        rows.append([node_hash(left, right) for left, right in pairs] + promoted)
+        rows.append([sha256(b"\1" + left + right).digest() for left, right in pairs] + promoted)
     return rows
 
 

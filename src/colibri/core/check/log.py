@@ -18,7 +18,6 @@ from colibri.core.report import (
     HEADERS,
     LINKS,
     NO_HEAD,
-    ORDER,
     OUTSIDE,
     PAYLOADS,
     Findings,
@@ -56,7 +55,7 @@ class _Unlinked(NamedTuple):
 
 
 class LogCheck:
-    """Takes the rows of a log in the order of seq; `finish` gives the report.
+    """Takes the rows of a log in the order of seq, each once; `finish` gives the report.
 
     Memory grows with what is erased or broken, and with what the rules keep, not with the log.
 
@@ -109,8 +108,8 @@ class LogCheck:
         c = Columns.of(row)
         intact = _leaf(row, self._log) == row.leaf and commitments(c) is not None
         for one in (intact and kinds.read(c)) or ():
-            if isinstance(one, Erasure):
-                self._erased.update(seq for seq in one.seqs if self._absent.get(seq) in ERASABLE)
+            assert isinstance(one, Erasure)  # by its kind
+            self._erased.update(seq for seq in one.seqs if self._absent.get(seq) in ERASABLE)
 
     def finish(self, last: int) -> Report:
         """The verdict; last is the seq up to which there should be records."""
@@ -134,7 +133,7 @@ class LogCheck:
             not_checked=tuple(self._notes()),
         )
 
-    # 3 headers, 4 order, 5 links, 6 gaps
+    # 3 headers, 5 links, 6 gaps; the order (4) is the table's
 
     def _follow(self, c: Columns, payloads: Sequence[str] | None) -> bool:
         """Go on to the last of these rows, if they are intact, in their place and linked."""
@@ -168,9 +167,6 @@ class LogCheck:
             self._found.note(LINKS, row.seq, "altered-header", "its leaf is not the hash of it")
         elif not is_header:
             self._found.note(HEADERS, row.seq, "bad-header", "its time, kind, call or names")
-        if row.seq <= self.seq:
-            self._found.note(ORDER, row.seq, "wrong-order", f"after record {self.seq}")
-            return
         gap = row.seq > self.seq + 1
         if gap:
             self._found.note(GAPS, self.seq + 1, "missing-record", _span(self.seq + 1, row.seq - 1))

@@ -12,12 +12,13 @@ from colibri.core.dependencies import TooManyLinks, find_cycle
 from colibri.core.ledger import ERASED, FIELDS, TEXT_FIELDS
 from colibri.core.report import TASKS, Findings
 from colibri.core.rows import Row
-from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS, Status
+from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS
 
 UNKNOWN: Any = object()  # a value that an erased record may have set
 _NOTHING = dict.fromkeys((*FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
 _RETRY = ("VERIFY", "GATHER")
+_MOVES = {str(old): new for old, new in TRANSITIONS.items()}
 
 Made = Mapping[str, Any]  # field → [old, new]
 Texts = TaskTexts | None  # None: erased
@@ -164,7 +165,7 @@ class Tasks:
 
     def _judge_move(self, task: Task, step: _Step, old: str, new: str) -> None:
         """The first of the rules 5, 8 and 9 that is broken."""
-        if old != new and new not in TRANSITIONS[Status(old)]:
+        if old != new and new not in _MOVES[old]:
             self._note(step.row, "illegal-move")  # 5
         elif self._is_blocked(task, step, new):
             self._note(step.row, "blocked-move")  # 8
@@ -173,7 +174,7 @@ class Tasks:
 
     def _judge_dependencies(self, step: _Step, *, first: bool = False) -> None:
         id, ids = step.row.task or "", step.made["depends_on"][1]
-        if not all(other in self.known for other in ids):
+        if not self.known.keys() >= {*ids}:
             self._note(step.row, "unknown-task")
         try:
             # On a new task nothing depends yet.
