@@ -8,8 +8,7 @@ walk over them.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
@@ -184,11 +183,10 @@ def has_evidence(db: Connection, task: Task) -> bool:
 # Rows.
 
 
-def _check_exact(found: Sequence[object]) -> None:
+def _check_exact(found: Sequence[Any]) -> None:
     """ValueError for a number that JSON cannot say: nobody but a forger has counted so far."""
-    for name in ("attempt", "version"):
-        if max(map(attrgetter(name), found), default=0) > MAX_INTEGER:
-            raise ValueError("a task has a number beyond 2^53-1: audit_verify_chain names it")
+    if any([one.attempt > MAX_INTEGER or one.version > MAX_INTEGER for one in found]):
+        raise ValueError("a task has a number beyond 2^53-1: audit_verify_chain names it")
 
 
 def _given(wanted: Filter) -> dict[str, str]:

@@ -30,10 +30,11 @@ def rows(
     """
     read = ", ".join(f"CAST({name} AS BLOB)" if name in texts else name for name in columns)
     for row in db.execute(f"SELECT {read} {query}", values):
-        yield tuple(
+        shown = [
             value.decode(errors="surrogateescape") if name in texts and value is not None else value
             for name, value in zip(columns, row, strict=True)
-        )
+        ]
+        yield tuple(shown)
 
 
 def records(db: Connection, query: str, values: Sequence[object]) -> list[Row]:
