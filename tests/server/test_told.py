@@ -14,7 +14,7 @@ from colibri.server.context import add_tool
 from colibri.server.log import Log
 from colibri.store.sqlite.transaction import Transaction
 from tests.contract import Linked
-from tests.support.client import COLIBRI, Server, environment
+from tests.support.client import COLIBRI, environment
 from tests.support.in_process import project, tool
 from tests.support.ledger_reader import calls
 
@@ -125,15 +125,3 @@ def test_a_signal_before_the_server_is_built_ends_with_0(tmp_path: Path) -> None
         [sys.executable, "-c", program], cwd=tmp_path, env=environment(), check=False, timeout=30
     )
     assert done.returncode == 0
-
-
-def test_a_call_in_flight_is_still_ended_at_once_by_a_second_signal(tmp_path: Path) -> None:
-    """That is what the second signal is for."""
-    with Server(tmp_path) as server:
-        server.data("note", n=0)
-        server.post_call("nap_write", ms=20_000)
-        time.sleep(0.3)
-        server.terminate()
-        time.sleep(0.1)
-        server.terminate()
-        assert server.wait() == 1

@@ -14,12 +14,12 @@ import pytest
 
 from colibri import config
 from colibri.core.errors import ConfigError, Refused
-from colibri.server import ColibriToolConfig, clock, create_server, register_colibri_tool
+from colibri.server import clock, create_server
 from colibri.server.call import Work
 from colibri.server.context import add_tool, start
 from tests.contract import PATIENCE, Linked
 from tests.support.client import COLIBRI, Server
-from tests.support.in_process import Nothing, project, tool
+from tests.support.in_process import project, tool
 from tests.support.ledger_reader import calls, condition, error, eventually, holding
 from tests.support.linked import linked
 
@@ -290,15 +290,3 @@ def test_a_name_that_is_no_tools_is_kept_only_in_part(tmp_path: Path) -> None:
         assert answer["error"]["code"] == -32602
         assert server.close() == 0
         assert len(calls(server.database, "x" * 128)) == 1
-
-
-def test_a_tool_can_be_registered_through_the_context() -> None:
-    """Seed 000 §1: registerColibriTool is also a method."""
-    server = Linked()
-    options = ColibriToolConfig(input_schema=Nothing, lane="read")
-    server.ctx.register_colibri_tool("through_it", options, lambda args: {"n": 1})
-    with pytest.raises(ValueError, match="lane must be one of"):
-        bad = ColibriToolConfig(input_schema=Nothing, lane="fast")  # type: ignore[arg-type]
-        register_colibri_tool(server.ctx, "other", bad, lambda args: None)
-    with server:
-        assert server.data("through_it") == {"n": 1}
