@@ -43,7 +43,8 @@ def verify(
     last = ledger.last_seq(db)
     if upto is not None:
         last = min(last, max(upto, head.seq if head else 0))
-    for remember in (False, True):
+    remember = False
+    while True:
         found, thoughts = Findings(), trail.Comparison(db)
         rules = Rules(found, remember=remember)
         check = LogCheck(ledger.log_id(db), _Table(db), found, head=head, rules=rules)
@@ -54,8 +55,9 @@ def verify(
             rules.sessions.rows.clear()
 
         _read(db, check, START, last, pause=pause, on_slice=on_slice, slice_size=slice_size)
-        if not found.sound or not rules.calls.has_repeated_ids():
+        if remember or not found.sound or not rules.calls.has_repeated_ids():
             break
+        remember = True
     with db:  # one read transaction: the rows and all the records that they follow from
         erased = _excuse(db, check, last)
         report = check.finish(last)
