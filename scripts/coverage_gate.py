@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 # package -> percent of branches; what is not listed answers for its lines only
-BRANCHES = {"core": 97, "store": 98, "tools": 100, "server": 90}
+BRANCHES = {"core": 97, "store": 98, "tools": 100, "server": 98}
 # package -> percent of lines, where it is not yet all of them; these may only rise
-LINES = {"cli": 99.5, "core": 98.5, "server": 99.3, "store": 99.3}
+LINES = {"cli": 99.7, "core": 99.0, "server": 99.6, "store": 99.3}
 
 
 @dataclass

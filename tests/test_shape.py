@@ -8,11 +8,10 @@ from scripts import shape
 
 # Goals that are not reached yet: what is true now, which may only fall.
 NOT_YET: dict[str, int] = {
-    "source lines": 19_800,
-    "lines of core, tools and server": 8_811,
-    "test and torture lines": 42_542,
-    "largest file of store, lines": 339,
-    "longest function, lines": 46,
+    "source lines": 19_664,
+    "lines of core, tools and server": 8_747,
+    "test and torture lines": 40_037,
+    "longest function, lines": 41,
 }
 
 
