@@ -57,7 +57,9 @@ def test_the_context_stops_the_server_that_another_thread_runs() -> None:
         assert not server.ctx.is_connected()
 
 
-def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code() -> None:
+def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The six stages run once, whoever asks."""
     transport, peer = linked()
     ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
@@ -65,11 +67,17 @@ def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code() -> No
     ctx.parts.life.stop_reason = "test"
     ctx.parts.life.exit_code = 5
     codes: list[int] = []
+    drained = threading.Event()
+    monkeypatch.setattr(ctx.parts.end._loop, "drain", lambda left: drained.wait(30))
     threads = [
         threading.Thread(target=lambda: codes.append(ctx.parts.end.shut_down())) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
+    for thread in threads:
+        thread.join(0.1)
+        assert thread.is_alive(), "it did not wait"
+    drained.set()
     for thread in threads:
         thread.join(30)
     assert codes == [5, 5, 5, 5]
