@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 19_664,
     "lines of core, tools and server": 8_747,
-    "test and torture lines": 40_037,
+    "test and torture lines": 40_044,
     "longest function, lines": 41,
 }
 
