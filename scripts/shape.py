@@ -8,6 +8,7 @@ A function's length is that of its text from `def` to its last line, nested ones
 import counts wherever it is written, also in a function; one under TYPE_CHECKING is type-only.
 """
 
+import argparse
 import ast
 import math
 import statistics
@@ -207,8 +208,13 @@ def missed(figures: Figures) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    check = arguments == ["--check"]
-    root = ROOT if check or not arguments else Path(arguments[0])
+    parser = argparse.ArgumentParser(
+        prog="scripts/shape", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="DIR")
+    options = parser.parse_args(arguments)
+    check, root = options.check, options.root
     figures = measure(root)
     if root != ROOT:
         print("\n".join(f"{figures[row.name]:>7,}  {row.name}" for row in ROWS))

@@ -43,31 +43,52 @@ def verify(
     last = ledger.last_seq(db)
     if upto is not None:
         last = min(last, max(upto, head.seq if head else 0))
-    remember = False
-    while True:
-        found, thoughts = Findings(), trail.Comparison(db)
-        rules = Rules(found, remember=remember)
-        check = LogCheck(ledger.log_id(db), _Table(db), found, head=head, rules=rules)
-
-        def on_slice(seq: int, rules: Rules = rules, thoughts: trail.Comparison = thoughts) -> None:
-            if rows:
-                thoughts.go_on(rules.sessions.rows, seq)
-            rules.sessions.rows.clear()
-
-        _read(db, check, START, last, pause=pause, on_slice=on_slice, slice_size=slice_size)
-        if remember or not found.sound or not rules.calls.has_repeated_ids():
-            break
-        remember = True
+    log = _Log(db, head, rows=rows)
+    log.read(last, pause, slice_size)
+    if log.found.sound and log.rules.calls.has_repeated_ids():
+        log = _Log(db, head, rows=rows, remember=True)
+        log.read(last, pause, slice_size)
     with db:  # one read transaction: the rows and all the records that they follow from
-        erased = _excuse(db, check, last)
-        report = check.finish(last)
-        if not found.sound or not rows:
+        erased = _excuse(db, log.check, last)
+        report = log.check.finish(last)
+        if not log.found.sound or not rows:
             return report
+        rules, fit = log.rules, log.thoughts.fit
         if not _catch_up(db, rules, last, erased):
             return report.with_notes(_UNREADABLE)
-        altered = proofs.altered(db, rules.sessions, thoughts_after=last if thoughts.fit else None)
+        altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
         report = _with(report, "altered-task", altered_tasks.altered(db, rules.tasks))
         return _with(report, "altered-session", altered)
+
+
+class _Log:
+    """A whole log as it is read, and the rows of thoughts beside it."""
+
+    def __init__(
+        self, db: Connection, head: Head | None, *, rows: bool, remember: bool = False
+    ) -> None:
+        self.found, self.thoughts = Findings(), trail.Comparison(db)
+        self.rules = Rules(self.found, remember=remember)
+        log = ledger.log_id(db)
+        self.check = LogCheck(log, _Table(db), self.found, head=head, rules=self.rules)
+        self._db = db
+        self._rows = rows
+
+    def read(self, last: int, pause: Pause, slice_size: int) -> None:
+        _read(
+            self._db,
+            self.check,
+            START,
+            last,
+            pause=pause,
+            on_slice=self._on_slice,
+            slice_size=slice_size,
+        )
+
+    def _on_slice(self, seq: int) -> None:
+        if self._rows:
+            self.thoughts.go_on(self.rules.sessions.rows, seq)
+        self.rules.sessions.rows.clear()
 
 
 def verify_session(
