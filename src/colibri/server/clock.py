@@ -60,6 +60,10 @@ class Patience:
         if until != FOREVER:
             self.left = min(self.left, until - time.monotonic())
 
+    @property
+    def is_mostly_spent(self) -> bool:
+        return self.left < PATIENCE_SECONDS / 2
+
     def __call__(self, tries: int) -> bool:
         if self.left <= 0 or self._idle_shutdown():
             return False

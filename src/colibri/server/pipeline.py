@@ -130,7 +130,8 @@ class Pipeline:
                 durable=heads,
             )  # 3
             patience.left -= time.monotonic() - begun
-            if entered is None and patience.left <= 0:  # its connection would wait once more
+            if entered is None and patience.is_mostly_spent:
+                # What kept its record out for so long would keep its connection waiting as well.
                 raise Busy(self._journal.why_not().message)
             call.id = call.id or self._audit.new_call_id()
             outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
