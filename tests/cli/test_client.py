@@ -20,7 +20,7 @@ SERVERS = {
     "one that ends": ("import sys; sys.exit(1)", ENDED),
     "one that ends after the handshake": (READ + GREETING, ENDED),
     "one that closes its input": (
-        READ + GREETING + "import os, time; os.close(0); time.sleep(60)",
+        READ + "import os, time; os.close(0)\n" + GREETING + "time.sleep(60)",
         ENDED,
     ),
     "one that is silent": ("import sys; sys.stdin.read()", ENDED),

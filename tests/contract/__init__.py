@@ -124,6 +124,11 @@ class Linked:
         self._peer.send(json.dumps(message).encode() + b"\n")
         return self._last
 
+    def cancel(self, id: int) -> None:
+        method = "notifications/cancelled"
+        message = {"jsonrpc": "2.0", "method": method, "params": {"requestId": id}}
+        self._peer.send(json.dumps(message).encode() + b"\n")
+
     def receive(self) -> JSON:
         """The next answer."""
         answer: JSON = json.loads(self._lines.get(timeout=PATIENCE))

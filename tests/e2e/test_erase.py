@@ -20,6 +20,7 @@ from colibri.store.erasure import MAX_NAMED
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.search import BATCH
+from colibri.store.verify import verify
 from tests.support.client import COLIBRI, PATIENCE, Server, environment, execute
 from tests.support.ledger_reader import holding, reading
 from tests.support.ledger_writer import Lab, opened, story
@@ -159,6 +160,18 @@ def test_every_verifier_reports_it_and_the_proofs_hold(server: Server) -> None:
         assert (verdict["verdict"], verdict["findings"]) == ("good", []), name
         assert verdict["erased"] == scopes[name][2]
         assert "erased" in [one["code"] for one in verdict["not_checked"]]
+
+
+def test_a_text_that_is_gone_is_not_held_against_its_digest(server: Server) -> None:
+    """Formats §5: also where only the text is erased, and not the call that brought it."""
+    text = tell(server)["task.text"]
+    assert server.close() == 0
+    with opened(server.project) as db:
+        Lab(db, ledger.log_id(db)).erase(text)
+    assert cli.main(["verify", *at(server.project)]) == 1
+    with reading(server.database) as db:
+        found = verify(db, pause=lambda: None)
+    assert {one.what for one in found.breaks} == {"altered-task"}  # the row still has the text
 
 
 # What it records and says.
