@@ -258,23 +258,6 @@ def test_calls_that_wait_together_are_told_to_a_sink_one_after_the_other(tmp_pat
     assert (told[0], told[2]) == (told[1], told[3])
 
 
-def test_a_sink_is_not_told_of_a_call_that_was_taken_back(tmp_path: Path) -> None:
-    """Neither that it begins nor that it ends."""
-    sink, release = Recording(), threading.Event()
-    server = Linked(audit_sink=sink, config=load(str(tmp_path), {}))
-    for name, handler in (("act", act), ("hold", lambda _: release.wait(PATIENCE))):
-        register_colibri_tool(server.ctx, name, ColibriToolConfig(input_schema=Then), handler)
-    with server:
-        server.post("hold")
-        server.cancel(server.post("act"))
-        server.post("act")
-        server.post("server_ping")
-        assert server.receive()["id"] == 4  # the three before it have been read
-        release.set()
-        assert [server.receive()["id"] for _ in range(2)] == [1, 3]
-    assert [event.tool for event in sink.events].count("act") == 2
-
-
 # What each stage does when it fails.
 
 

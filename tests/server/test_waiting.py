@@ -17,7 +17,7 @@ from colibri.core.errors import ConfigError, Refused
 from colibri.server import clock, create_server
 from colibri.server.call import Work
 from colibri.server.context import add_tool, start
-from tests.contract import PATIENCE, Linked
+from tests.contract import PATIENCE, Linked, Recording
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import project, tool
 from tests.support.ledger_reader import calls, condition, error, eventually, holding
@@ -191,6 +191,23 @@ def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
     with server:
         assert server.call("refuse")["structuredContent"]["error"]["code"] == "HANDLER_ERROR"
         assert server.call("server_ping")["isError"] is False
+
+
+def test_a_sink_is_not_told_of_a_call_that_was_taken_back(tmp_path: Path) -> None:
+    """Neither that it begins nor that it ends."""
+    sink, release = Recording(), threading.Event()
+    server = Linked(audit_sink=sink, config=project(tmp_path))
+    add_tool(server.ctx, tool("act", lambda work, args: {}))
+    add_tool(server.ctx, tool("hold", lambda work, args: {"released": release.wait(PATIENCE)}))
+    with server:
+        server.post("hold")
+        server.cancel(server.post("act"))
+        server.post("act")
+        server.post("server_ping")
+        assert server.receive()["id"] == 4  # the three before it have been read
+        release.set()
+        assert [server.receive()["id"] for _ in range(2)] == [1, 3]
+    assert [event.tool for event in sink.events].count("act") == 2
 
 
 def test_a_handler_may_stop_the_server_it_runs_in() -> None:
