@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 19_690,
     "lines of core, tools and server": 8_752,
-    "test and torture lines": 40_078,
+    "test and torture lines": 40_079,
 }
 
 

@@ -276,6 +276,7 @@ _BEYOND = 20  # times the bound: no other program makes one this slow
 _SURE = 0.002  # a text of SIZE that is done in this was not gone through twice from everywhere
 SIZE, LARGE = 16 * 1024, 64 * 1024
 _GROWTH = 9  # four times the text; quadratic time would grow by 16
+_FEW, _MANY, _LONG = 3, 24, 1.0  # turns at least, turns at most, and seconds after which no more
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
@@ -288,22 +289,22 @@ def seconds(work: Callable[[str], object], text: str) -> float:
 def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00") -> str | None:
     """What is too slow about a use of such texts, or None if its time grows as they do."""
 
-    def takes(size: int, enough: float, turns: int = 12) -> float:
+    def takes(size: int, enough: float) -> float:
         """The best of several turns: beside other programs one is slow, but not all of them."""
         text = before + (body * (size // len(body) + 1))[:size] + end
-        best = 99.0
-        for _ in range(turns):
-            best = min(best, seconds(work, text))
-            if best < enough or best > _BEYOND * enough:
+        times: list[float] = []
+        while len(times) < _FEW or (len(times) < _MANY and sum(times) < _LONG):
+            times.append(seconds(work, text))
+            if times[-1] < enough or min(times) > _BEYOND * enough:
                 break
-        return best
+        return min(times)
 
     for size in _LADDER:
         if (took := takes(size, _SMALL)) > _SMALL:
             return f"{size} characters took {took:.3f} s"
     if (short := takes(SIZE, _SURE)) < _SURE:
         return None
-    long = takes(LARGE, _GROWTH * short, turns=3)
+    long = takes(LARGE, _GROWTH * short)
     if long < _GROWTH * short:
         return None
     return f"{SIZE} characters took {short:.3f} s, {LARGE} took {long:.3f} s"
