@@ -28,6 +28,7 @@ from bench.workloads import (
     disks,
     growth,
     memory,
+    recall,
     rivals,
     servers,
     start,
@@ -145,6 +146,7 @@ WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Con
     "memory": (_measure(memory.run), contestants.STACKS),
     "rivals": (_those_that_run, (contestants.colibri, *contestants.RIVALS)),
     "growth": (_measure(growth.run), (contestants.colibri,)),
+    "recall": (_measure(recall.run), (contestants.colibri,)),
     "verify": (_measure(verify.run), (contestants.colibri,)),
     "servers": (_measure(servers.run), (contestants.colibri, contestants.typescript)),
 }

@@ -16,7 +16,7 @@ from bench.contestants import (
     TYPESCRIPT,
 )
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, growth, memory, rivals, servers, start, verify
+from bench.workloads import calls, growth, memory, recall, rivals, servers, start, verify
 
 Workloads = dict[str, Rows]
 # The cases that a bar is about: what each is called, and its value in every round.
@@ -116,6 +116,21 @@ def _growth(workloads: Workloads) -> Cases:
     }
 
 
+def _searches(workloads: Workloads) -> Cases:
+    """The large project against the small one, for every search."""
+    return {
+        name: ratios(list(sizes.values())[-1], next(iter(sizes.values())))
+        for name, sizes in workloads.get("recall", {}).items()
+        if name != recall.BRIEF
+    }
+
+
+def _brief(workloads: Workloads) -> Cases:
+    """On the large project."""
+    sizes = workloads.get("recall", {}).get(recall.BRIEF, {})
+    return {recall.BRIEF: list(sizes.values())[-1]} if sizes else {}
+
+
 _LISTED, _CHANGED = start.STATIONS[1:]
 _ALONE, _MANY = servers.name(COLIBRI, 1), servers.name(COLIBRI, servers.SIZES[-1])
 
@@ -172,6 +187,8 @@ BARS: tuple[Bar, ...] = (
     Bar("memory growth by the calls", 2, _plain("memory", COLIBRI, memory.GROWN), unit=" MB"),
     Bar("start, list and create, of each server that a user would pick", 1, _rivals),
     Bar("p50 of any tool on the largest store, of the smallest", 2, _growth),
+    Bar("a search through 100,000 thoughts, of one through 1,000", 3, _searches),
+    Bar("a session started, with its brief, on the large project", 20, _brief, unit=" ms"),
     Bar(
         "whole-log verification, of a bare loop",
         0.6,

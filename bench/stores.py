@@ -4,6 +4,8 @@
              session of four thoughts: what the tools are asked for as the store grows
     log      stories of a session with its task, thoughts and reads, each call with its enter and
              exit, and one open session of many thoughts: what verification and sealing work on
+    project  tasks in all states, some of them held, and open sessions with many thoughts of many
+             words: what the brief tells and search looks through
 
 A large one takes minutes to build and is kept in bench/.contestants; measured is a copy.
 """
@@ -12,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,17 +25,21 @@ from apsw import Connection
 from bench import install
 from colibri.core.ledger import Entry, enter_payload, exit_payload
 from colibri.store import ledger, proofs, sessions, task_changes, trail
+from colibri.store.claims import Asked
 from colibri.store.ledger import Chain
+from colibri.store.sessions import Caller
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.identity import Opened
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.transaction import Transaction
+from colibri.store.task_changes import Change
 
 AT = "2026-01-01T00:00:00.000000Z"
 BATCH = 20_000
 PRIORITIES = ("low", "medium", "high", "critical")
 MOVES = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE")
 SERVER = "00000000-0000-4000-8000-000000000000"
+AGENT = "agent-7"
 CONTENT = "Because the tests of part 7 say so; the other way would cost a copy of each row."
 LARGE = "S-large"
 SESSION_EVERY, SESSION_THOUGHTS = 50, 4
@@ -96,6 +102,78 @@ def _fields(number: int) -> dict[str, Any]:
     }
 
 
+def project(path: str, task_count: int, session_count: int, thought_count: int) -> None:
+    """Every seventh task is done; each session holds a task; its thoughts are about others."""
+    opened = _open(path)
+    name = ledger.log_id(opened.db)
+
+    def each(count: int, build: Callable[[Builder, int], None]) -> None:
+        for first in range(1, count + 1, BATCH):
+            with Transaction(opened.db, durable=False):
+                builder = Builder(opened.db, Chain(opened.db, name, lambda seq: os.urandom(32)))
+                for number in range(first, min(first + BATCH, count + 1)):
+                    build(builder, number)
+
+    def think(builder: Builder, number: int) -> None:
+        session, task = f"S-{number % session_count + 1}", f"T-{number % task_count + 1:04d}"
+        type = TYPES[number % len(TYPES)]
+        builder.think(session, task, content=some_thought(number), type=type)
+
+    def work(builder: Builder, number: int) -> None:
+        session, task = f"S-{number % session_count + 1}", f"T-{number:04d}"
+        if number <= session_count:
+            builder.move(session, task, MOVES[: number % len(MOVES)] or ["GATHER"])
+        elif number % 7 == 0:
+            builder.move(session, task, MOVES)
+
+    each(task_count, lambda builder, number: builder.create(_fields(number) | {"depends_on": []}))
+    each(session_count, lambda builder, number: builder.start(f"S-{number}"))
+    each(thought_count, think)
+    each(task_count, work)
+    opening.close(opened)
+
+
+def some_thought(number: int) -> str:
+    """Some 25 words: of each twenty nearly every thought has one, most words are of few."""
+    rare = [f"{_PARTS[number * 7919 % 89 % 30]}{number * step % 4999}" for step in (3, 17, 101)]
+    usual = [_PARTS[number * step % 97 % 30] for step in (1, 5, 11, 29, 31, 37)]
+    return (
+        f"The test of the {rare[0]} in src/{usual[0]}/{rare[1]}.py shows that the {usual[1]} and"
+        f" the {usual[2]} of T-{number % 9999:04d} wait for the {usual[3]}: so the {rare[2]} is"
+        f" {usual[4]} number {number}, and the {usual[5]} stays as it is."
+    )
+
+
+TYPES = ("plan", "analysis", "decision", "reflection")
+_PARTS = (
+    *(
+        "archive",
+        "batch",
+        "cache",
+        "digest",
+        "entry",
+        "filter",
+        "group",
+        "header",
+        "index",
+        "journal",
+    ),
+    *("key", "lane", "marker", "note", "owner", "parser", "queue", "record", "schema", "table"),
+    *(
+        "upload",
+        "vector",
+        "window",
+        "export",
+        "yield",
+        "zone",
+        "buffer",
+        "cursor",
+        "detail",
+        "engine",
+    ),
+)
+
+
 def log(path: str, records: int, thoughts: int) -> None:
     """So many records; the open session with so many thoughts is LARGE."""
     opened = _open(path)
@@ -148,7 +226,7 @@ class Builder:
     ) -> None:
         """A call with its arguments: what it names, and what else is given."""
         self._call = f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"
-        self._named = {"session": None, "task": None, "agent": "agent-7", **named}
+        self._named = {"session": None, "task": None, "agent": AGENT, **named}
         arguments = {f"{name}_id": id for name, id in named.items()} | (given or {})
         payload = enter_payload(server=SERVER, tool=tool, arguments=arguments)
         enter = self.record("call.enter", payload)
@@ -173,12 +251,15 @@ class Builder:
         return self.chain.append(kind, payload, at=AT, call=self._call, **self._named)
 
     def start(self, session: str) -> None:
-        start = partial(sessions.start, intent="bench", task_id=None, now=AT)
+        caller = Caller(SERVER, agent=AGENT)
+        start = partial(sessions.start, intent="bench", task_id=None, caller=caller, now=AT)
         given = {"intent": "bench", "session_id": session}
         self.call("audit_session_start", partial(start, self.db, self.record, session), given)
 
-    def think(self, session: str, task: str | None) -> None:
-        given = {"content": CONTENT, "type": "analysis"}
+    def think(
+        self, session: str, task: str | None, content: str = CONTENT, type: str = "analysis"
+    ) -> None:
+        given = {"content": content, "type": type}
 
         def act() -> None:
             opened, seq = sessions.get_open(self.db, session), self.chain.mark().seq + 1
@@ -191,6 +272,15 @@ class Builder:
         create = partial(task_changes.create, self.db, self.record, fields=fields, now=AT)
         self.call("task_create", create, fields)
 
+    def move(self, session: str, task: str, steps: Sequence[str]) -> None:
+        """By a session, which holds it unless it is done then."""
+
+        def act() -> None:
+            asked = Asked(sessions.get(self.db, session), None, True, None, AT, 60)
+            task_changes.update(self.db, self.record, task, Change(asked, steps))
+
+        self.call("task_update", act, {"status": [*steps]}, session=session, task=task)
+
     def session(self, session: str, task: str) -> None:
         """A sealed session about a task."""
         self.start(session)
@@ -199,7 +289,9 @@ class Builder:
         self.seal(session)
 
     def seal(self, session: str) -> None:
-        seal = partial(proofs.seal, self.db, self.record, session, now=AT)
+        def seal() -> object:
+            return proofs.seal(self.db, self.record, sessions.get_open(self.db, session), now=AT)
+
         self.call("merkle_finalize", seal, session=session)
 
     def story(self, number: int) -> None:
@@ -216,8 +308,9 @@ class Builder:
         for move in MOVES:
             for _ in range(3):
                 self.think(session, task)
-            update = partial(task_changes.update, expected_version=None, now=AT)
-            change = partial(update, self.db, self.record, task, changes={"status": move})
+            asked = Asked(None, None, moves=True, agent=None, now=AT, minutes=60)
+            wanted = Change(asked, [move])
+            change = partial(task_changes.update, self.db, self.record, task, wanted)
             self.call("task_update", change, {"status": move}, task=task)
         for _ in range(2):
             self.think(session, None)

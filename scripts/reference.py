@@ -10,6 +10,7 @@ the place, nor on the Python that runs it.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -97,17 +98,22 @@ CODES = {
     "ERR_CYCLE": "the task would wait for itself; `cycle` is the way back to it",
     "ERR_INVALID_TRANSITION": "no such move; `next_states` are the legal ones",
     "ERR_BLOCKED": "dependencies have not ended; `blockers` are those",
-    "ERR_WRITEBACK_REQUIRED": "DONE needs a thought about the current `attempt`",
-    "ERR_SESSION_NOT_FOUND": "there is no such session",
+    "ERR_WRITEBACK_REQUIRED": "DONE and CANCELLED need a thought about the current `attempt`",
+    "ERR_CLAIMED": "another session holds the task, or another process goes on with yours; or you"
+    " lost your claim (`lost`) and must claim it again",
+    "ERR_KEY_REUSED": "the key came first with other arguments; `differ` names them",
+    "ERR_SESSION_NOT_FOUND": "there is no such session, or it takes one and you have none",
     "ERR_SESSION_EXISTS": "there is a session with this id already",
     "ERR_ALREADY_FINALIZED": "the session is sealed; `root` is its root",
     "ERR_NOT_FINALIZED": "the session is not sealed yet",
     "ERR_NO_RECORDS": "the session has no thoughts to seal",
 }
+WORKING = ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_CLAIMED")  # in a session
 REFUSALS: dict[str, tuple[str, ...]] = {
-    "task_create": ("ERR_NOT_FOUND",),
+    "task_create": (*WORKING, "ERR_KEY_REUSED", "ERR_NOT_FOUND"),
     "task_get": ("ERR_NOT_FOUND",),
     "task_update": (
+        *WORKING,
         "ERR_NOT_FOUND",
         "ERR_VERSION_CONFLICT",
         "ERR_CYCLE",
@@ -115,10 +121,13 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         "ERR_BLOCKED",
         "ERR_WRITEBACK_REQUIRED",
     ),
-    "thought_record": ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_NOT_FOUND"),
+    "task_next_actions": WORKING,
+    "thought_record": (*WORKING, "ERR_NOT_FOUND", "ERR_KEY_REUSED"),
     "audit_verify_chain": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FOUND"),
-    "audit_session_start": ("ERR_SESSION_EXISTS", "ERR_NOT_FOUND"),
-    "merkle_finalize": ("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_NO_RECORDS"),
+    "audit_session_start": (
+        *("ERR_SESSION_NOT_FOUND", "ERR_ALREADY_FINALIZED", "ERR_SESSION_EXISTS", "ERR_NOT_FOUND"),
+    ),
+    "merkle_finalize": (*WORKING, "ERR_NO_RECORDS"),
     "merkle_root": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FINALIZED", "ERR_NOT_FOUND"),
 }
 
@@ -137,6 +146,15 @@ FIELDS = {
     ("thought_record", "prev_hash"): "the hash of the thought before it in the session; of the"
     " first one zeros",
     ("merkle_root", "proof"): "only with `proof_for`",
+    ("task_create", "repeated"): "whether an earlier call with the same `key` made it",
+    ("thought_record", "repeated"): "whether an earlier call with the same `key` made it",
+    ("task_create", "holder"): "the session that holds it",
+    ("task_next_actions", "tasks[].description"): "only with `claim`",
+    ("task_next_actions", "held_by_others"): "of those that could be worked on; not in"
+    " `total_count`",
+    ("audit_session_start", "note"): "what to do if you work in several sessions at once",
+    ("audit_session_start", "brief"): "where the work stands, in at most 4,800 characters; text of"
+    " others in it is quoted",
     ("server_health", "status"): "that it answers; how it is `condition` says",
     ("server_health", "phase"): "`phase1`: the database is not open yet, or cannot be opened, and"
     " only the probes answer; `phase2`: everything is there",
@@ -146,6 +164,8 @@ FIELDS = {
     " only the probes",
 }
 
+WHY = {"type": "decision", "content": "because"}
+MINE = {"session_id": "mine"}
 MISTAKES: tuple[tuple[str, str, JSON], ...] = (
     ("No title", "task_create", {"priority": "high"}),
     ("A state that does not exist", "task_update", {"task_id": "T-0001", "status": "READY"}),
@@ -161,6 +181,34 @@ MISTAKES: tuple[tuple[str, str, JSON], ...] = (
     ),
     ("A misspelt argument", "task_list", {"asignee": "ada", "limit": 0}),
     ("Nothing to change", "task_update", {"task_id": "T-0001"}),
+    ("No session to claim for", "task_next_actions", {"claim": True}),
+    ("A name for people", "task_create", {"title": "Hang the bell", "agent_id": "human:ada"}),
+    ("No intent", "audit_session_start", {"session_id": "evening"}),
+    ("An unknown session", "audit_session_start", {"session_id": "evening", "resume": True}),
+    ("A session that is sealed", "thought_record", {**WHY, "session_id": "morning"}),
+    ("What another session holds", "task_update", {"task_id": "T-0004", "status": "ANALYZE"}),
+    (
+        "A thought without its type",
+        "task_update",
+        {"task_id": "T-0001", "status": "GATHER", "thought": {"content": "begin"}},
+    ),
+    (
+        "A step that is not the next",
+        "task_update",
+        {"task_id": "T-0001", "status": ["GATHER", "APPLY"]},
+    ),
+    (
+        "A new attempt and its end in one call",
+        "task_update",
+        {"task_id": "T-0003", "status": ["GATHER", "CANCELLED"], **MINE, "thought": WHY},
+    ),
+    (
+        "A release with a move",
+        "task_update",
+        {"task_id": "T-0001", "status": "GATHER", "claim": False},
+    ),
+    ("A key with other arguments", "task_create", {"title": "Ring the bell", "key": "bell"}),
+    ("The best of no search", "thought_record_list", {"order": "best"}),
 )
 
 
@@ -184,8 +232,10 @@ def render_tools() -> str:
     with tempfile.TemporaryDirectory() as project, server(project) as ask:
         prepare(ask)
         parts += [
-            "## Mistakes, and what comes back\n\nThere are three tasks: T-0001 in INIT, T-0002 in"
-            " PLAN, which depends on it, and T-0003 in VERIFY.\n",
+            "## Mistakes, and what comes back\n\nT-0001 is in INIT, T-0002 in PLAN and depends on"
+            " it, T-0003 is in VERIFY; T-0004 is held by the session `theirs`, T-0005 was made with"
+            " the key `bell`. The session `morning` is sealed. The caller has several sessions and"
+            " names none.\n",
             *(mistake(ask, *one) for one in MISTAKES),
         ]
     return "\n".join(parts)
@@ -368,14 +418,29 @@ def server(project: str) -> Iterator[Ask]:
 
 
 def prepare(ask: Ask) -> None:
-    """The three tasks that the mistakes are made with."""
+    """The tasks and sessions that the mistakes are made with."""
     ask("task_create", title="Draw the plan")
     ask("task_create", title="Build the house", depends_on=["T-0001"])
     ask("task_create", title="Paint the door")
+    ask("task_create", title="Plant a tree")
+    ask("task_create", title="Hang the bell", key="bell")
     way = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
     for id, states in (("T-0002", way[:3]), ("T-0003", way)):
         for status in states:
             ask("task_update", task_id=id, status=status)
+    ask("audit_session_start", intent="build", session_id="morning")
+    ask("thought_record", **WHY)
+    ask("merkle_finalize", session_id="morning")
+    ask("audit_session_start", intent="plant", session_id="theirs", agent_id="bob")
+    ask("task_update", task_id="T-0004", status="GATHER")
+    ask("audit_session_start", intent="build", session_id="mine", agent_id="ada")
+
+
+def _without_times(answer: JSON) -> JSON:
+    """What would be another at every run: times, and the hash that covers one."""
+    text = re.sub(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", "TIME", json.dumps(answer))
+    shown: JSON = json.loads(re.sub(r"[0-9a-f]{64}", "HASH", text))
+    return shown
 
 
 def mistake(ask: Ask, title: str, tool: str, arguments: JSON) -> str:
@@ -384,7 +449,7 @@ def mistake(ask: Ask, title: str, tool: str, arguments: JSON) -> str:
         raise AssertionError(f"{title}: no mistake any more")
     call, answer = (
         json.dumps(value, indent=2, ensure_ascii=False)
-        for value in (arguments, result["structuredContent"])
+        for value in (arguments, _without_times(result["structuredContent"]))
     )
     return f"### {title}\n\n`{tool}` with\n\n```json\n{call}\n```\n\n```json\n{answer}\n```\n"
 

@@ -56,6 +56,7 @@ MAX_INTEGER = 2**53 - 1
 MAX_LINKS = 5_000  # of dependencies, from one end at least
 MAX_LISTED = 100  # of each list; also characters of a text that is shown
 MAX_SHOWN = 20  # of each list, on a terminal
+MAX_NAME = 128  # characters of what a client says of itself
 REST = 10  # the first of the steps that are all told
 NOWHERE = MAX_INTEGER + 1  # beyond every record
 FORMAT = "colibri-bundle/2"
@@ -212,6 +213,8 @@ class Case:
     found: dict[int, Listed] = field(default_factory=dict)  # by step; those from REST on as one
     bad_lines: dict[int, set[str]] = field(default_factory=dict)
     excused: Listed = field(default_factory=Listed)  # moves whose evidence may lie in a gap
+    unseen: Listed = field(default_factory=Listed)  # repeats of what lies in a gap
+    taken: Listed = field(default_factory=Listed)  # take-overs
     notes: list[dict[str, str]] = field(default_factory=list)
 
     def find(self, step: int, code: str, seq: int | None, fact: object = "") -> None:
@@ -304,12 +307,19 @@ def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
     if case.kind != "thoughts":
         case.trail.take(case, record)  # 10
         case.replay.take(case, record, disclosed)  # 13
-        if disclosed and record.kind != "erasure":
+        if is_of_call(case, record, disclosed):
             case.ledger.take(case, record)  # 12
 
 
-# §2, §3, §8: the members of every object. "a=b" is: the member a is a b; "?" is: or null; "*" is:
-# an array of these, "*64" one of at most 64.
+def is_of_call(case: Case, record: Record, disclosed: bool) -> bool:
+    """Whether step 12 looks at a record; of the thoughts of other sessions it needs the header."""
+    if record.kind == "thought" and not disclosed:
+        return record.call in case.ledger.open
+    return disclosed and record.kind != "erasure"
+
+
+# §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
+# "?" is: or null; "*" is: an array of these, "*64" one of at most 64.
 
 # §6: the task states, and the moves from each
 MOVES = {
@@ -332,21 +342,26 @@ SHAPES = {
     "head": "seq=seq leaf=hash",
     "header": "v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?"
     " agent=text? payload=hash prev=hash",
-    "call.enter": "server=uuid tool=text arguments=arguments? size=int? sha256=hash?",
+    "call.enter": "server=uuid tool=text arguments=arguments? client=name? host_session=name?"
+    " use=name? size=int? sha256=hash?",
     "digest": "sha256=hash size=int",
     "call.exit": "enter=seq tool=text outcome=outcome code=text? result_sha256=hash?"
-    " duration_ms=int",
+    " duration_ms=int repeats=seq?",
     "session.open": "session_id=text intent=text task_id=text?",
+    "session.resume": "server=uuid",
     "thought": "thought_id=text index=int type=thinking content=text prev=hash",
     "session.seal": "root=hash count=seq first_seq=seq last_seq=seq",
-    "task": "task_id=text version=seq attempt=seq set=fields-changed",
+    "task": "task_id=text version=seq attempt=seq set=fields-changed taken+=taken",
+    "taken": "last=seq minutes=int",
     "task.text": "task_id=text version=seq set=texts-changed",
     "erasure": "seqs=some-seqs reason=text?",
-    "fields": "status=status priority=priority assignee=text? project=text? depends_on=tasks",
+    "fields": "status=status priority=priority assignee=text? project=text? depends_on=tasks"
+    " holder=text?",
     "texts": "title=text description=text?",
 }
-CALLS, TRAIL = ("call.enter", "call.exit"), ("session.open", "thought", "session.seal")
-CHANGES = ("task", "task.text")
+CALLS, CHANGES = ("call.enter", "call.exit"), ("task", "task.text")
+SESSIONS = ("session.open", "session.resume", "session.seal")
+TRAIL = (*SESSIONS, "thought")
 SCOPES = ("session", "task", "thoughts")
 TEXTS = ("title", "description", "content", "intent")  # of which arguments have a digest only
 KINDS = (*CALLS, *TRAIL, *CHANGES, "erasure")
@@ -399,16 +414,28 @@ def test(type: str) -> Test:
 @cache
 def members(shape: str) -> dict[str, Test]:
     pairs = [member.split("=") for member in SHAPES[shape].split()]
-    return {name: test(type) for name, type in pairs}
+    return {name.rstrip("+"): test(type) for name, type in pairs}
+
+
+@cache
+def optional(shape: str) -> frozenset[str]:
+    names = [member.partition("+=") for member in SHAPES[shape].split()]
+    return frozenset(name for name, mark, _ in names if mark)
 
 
 def why_not(value: Any, shape: str) -> str:
     """What is wrong with an object's members, or nothing."""
     wanted = members(shape)
-    if type(value) is not dict or value.keys() != wanted.keys():
+    if type(value) is not dict or value.keys() | optional(shape) != wanted.keys():
         return f"its members are not {' '.join(wanted)}"
-    wrong = [name for name, fits in wanted.items() if not fits(value[name])]
+    wrong = [name for name, fits in wanted.items() if name in value and not fits(value[name])]
     return f"not as the format has it: {' '.join(wrong)}" if wrong else ""
+
+
+def text_of_thought(arguments: dict[str, Any]) -> Any:
+    """The text of a thought that comes with a change, in whose place is a digest."""
+    thought = arguments.get("thought")
+    return thought.get("content") if type(thought) is dict else None
 
 
 def are_changes(value: Any, shape: str) -> bool:
@@ -427,6 +454,7 @@ def are_changes(value: Any, shape: str) -> bool:
 
 TESTS: dict[str, Test] = {
     "text": lambda value: type(value) is str,
+    "name": lambda value: type(value) is str and len(value) <= MAX_NAME,
     "object": lambda value: type(value) is dict,
     "array": lambda value: type(value) is list,
     "int": lambda value: type(value) is int and value >= 0,
@@ -438,7 +466,9 @@ TESTS: dict[str, Test] = {
     "tasks": lambda value: test("text*100")(value) and len({*value}) == len(value),
     "scope": lambda value: any(test(f"of-{kind}")(value) for kind in SCOPES),
     "arguments": lambda value: (
-        type(value) is dict and all(map(test("digest?"), map(value.get, TEXTS)))
+        type(value) is dict
+        and all(map(test("digest?"), map(value.get, TEXTS)))
+        and test("digest?")(text_of_thought(value))
     ),
     "fields-changed": lambda value: are_changes(value, "fields"),
     "texts-changed": lambda value: are_changes(value, "texts"),
@@ -794,11 +824,11 @@ def is_own(case: Case, record: Record, *, there: bool) -> bool:
         return record.task in case.tasks and record.seq <= case.end
     if record.kind == "call.exit" and record.session is None and there and inside:
         return record.task in case.tasks  # it may be disclosed: how a call ended that did nothing
+    if record.kind in SESSIONS and record.session in case.sessions and record.seq <= case.end:
+        return True
     if case.kind == "session":
         return record.session == case.session and (record.kind in TRAIL or inside)
-    if record.kind == "thought":
-        return record.task == case.task
-    return record.kind in TRAIL and record.session in case.sessions
+    return record.kind == "thought" and record.task == case.task
 
 
 def find_scope(case: Case, file: BinaryIO) -> None:
@@ -813,6 +843,7 @@ def find_scope(case: Case, file: BinaryIO) -> None:
     for task in queue:
         queue.extend(survey.needs.get(task, set()) - case.tasks)
         case.tasks.update(queue)
+        case.sessions.update(survey.holders.get(task, ()))
     if case.kind != "thoughts":
         find_calls(case, file)
 
@@ -824,6 +855,7 @@ class Survey:
         self.case, self.last = case, 0
         self.sealing: str | None = None  # the call that sealed the session
         self.needs: dict[str | None, set[str]] = {}
+        self.holders: dict[str | None, set[str | None]] = {}
 
     def take(self, record: Record, body: bytes) -> None:
         if record.seq > self.last + 1:
@@ -846,15 +878,20 @@ class Survey:
             case.end = record.seq
 
     def find_tasks(self, record: Record, body: bytes) -> None:
-        case = self.case
+        case, ours = self.case, record.session == self.case.session
         if record.kind == "task" and case.end == NOWHERE:
             case.is_whole |= record.task == case.task
             change, wrong = parse_canonical(body, "task") if body else ({}, "no body")
-            for ids in change["set"].get("depends_on", ()) if not wrong else ():
+            made = {} if wrong else change["set"]
+            for ids in made.get("depends_on", ()):
                 self.needs.setdefault(record.task, set()).update(ids or ())
-        elif record.kind in ("session.open", "thought") and record.session == case.session:
+            holders = self.holders.setdefault(record.task, set())
+            holders.update(filter(None, made.get("holder", ())))
+        if record.kind in CHANGES and case.kind == "task":
+            self.holders.setdefault(record.task, set()).update(filter(None, [record.session]))
+        if record.kind in ("session.open", "thought", *CHANGES) and ours and case.end == NOWHERE:
             case.tasks.update(filter(None, [record.task]))
-        elif record.kind == "thought" and record.task == case.task:
+        elif record.kind == "thought" and case.kind == "task" and record.task == case.task:
             case.sessions.add(record.session)
 
 
@@ -900,19 +937,37 @@ class Session:
     first: int = 0  # its first thought, and its last
     last: int = 0
     leaf: str = ZEROS  # of its last
+    server: str = ""  # the process that goes on with it; empty if any may
     tree: Tree = field(default_factory=Tree)
 
 
 class Trail:
-    """The sessions that are open, and the names of those that are sealed."""
+    """The sessions that are open, and the names of those that are sealed.
+
+    `ended` are all whose seal went by, also where the bundle says nothing else of them. Of those
+    that can still give one, `signs` is the last sign of life.
+    """
 
     def __init__(self) -> None:
         self.open: dict[str | None, Session] = {}
-        self.sealed = Seen()
+        self.sealed, self.ended = Seen(), Seen()
+        self.signs: dict[str | None, int] = {}
+
+    def live(self, record: Record) -> None:
+        """The exit of a call that ended ok is a sign of life."""
+        if record.session is not None and record.session not in self.ended:
+            self.signs[record.session] = record.seq
 
     def take(self, case: Case, record: Record) -> None:
+        self.judge(case, record)
+        if record.kind == "session.seal" and str(record.session) not in self.ended:
+            self.ended.add(str(record.session))
+            self.signs.pop(record.session, None)
+
+    def judge(self, case: Case, record: Record) -> None:
         kind, seq, id = record.kind, record.seq, record.session
-        if kind not in TRAIL or (case.kind == "session" and id != case.session):
+        ours = case.kind != "session" or id == case.session
+        if kind not in (*TRAIL, *CHANGES) or id is None or not ours:
             return
         session, sealed = self.open.get(id), str(id) in self.sealed
         if kind == "session.open" and (session or sealed):
@@ -920,16 +975,30 @@ class Trail:
         elif kind == "session.open":
             self.open[id] = Session(seq, seq)
         elif sealed:
-            case.find(10, "thought-after-seal" if kind == "thought" else "second-seal", seq, id)
+            case.find(10, AFTER_SEAL.get(kind, "change-after-seal"), seq, id)
         elif not session:
             lost = case.gaps.between(0, seq) and str(id) not in case.openings
             case.find(10, "missing-record" if lost else "outside-session", seq, id)
-        elif kind == "thought":
-            check_thought(case, record, session)
         else:
-            check_seal(case, record, session)
-            del self.open[id]
-            self.sealed.add(str(id))
+            check_server(case, record, session)
+            if kind == "thought":
+                check_thought(case, record, session)
+            elif kind == "session.seal":
+                check_seal(case, record, session)
+                del self.open[id]
+                self.sealed.add(str(id))
+
+
+AFTER_SEAL = {"thought": "thought-after-seal", "session.seal": "second-seal"}
+
+
+def check_server(case: Case, record: Record, session: Session) -> None:
+    """Whether the process that makes a change is the one that goes on with its session."""
+    if record.kind == "session.resume":
+        session.server = record.body["server"]
+    call = case.ledger.open.get(record.call)
+    if call and call.enter.body and session.server not in ("", call.enter.body["server"]):
+        case.find(10, "wrong-server", record.seq, record.session)
 
 
 def check_thought(case: Case, thought: Record, session: Session) -> None:
@@ -1009,22 +1078,30 @@ class Proofs:
 
 # 12 calls
 
-# §5: the changes that a tool can have made when its call ended ok; any other tool, none
-NONE: tuple[tuple[str, ...], ...] = ((),)
-MADE_BY: dict[str, tuple[tuple[str, ...], ...]] = {
-    "audit_session_start": (("session.open",),),
-    "thought_record": (("thought",),),
-    "merkle_finalize": (("session.seal",),),
-    "task_create": (("task", "task.text"),),
-    "task_update": ((), ("task",), ("task.text",), ("task", "task.text")),
+# §5: the changes that a tool makes in a call that ended ok, in this order: a kind, how many at
+# least and at most. Any other tool makes none.
+Made = tuple[tuple[str, int, int], ...]
+MADE_BY: dict[str, Made] = {
+    "audit_session_start": (("session.open session.resume", 1, 1),),
+    "thought_record": (("thought", 1, 1),),
+    "merkle_finalize": (("session.seal", 1, 1),),
+    "task_create": (("task", 1, 1), ("task.text", 1, 1)),
+    "task_update": (("thought", 0, 1), ("task", 0, 8), ("task.text", 0, 1)),
+    "task_next_actions": (("task", 0, 1),),
 }
-MOST_CHANGES = 2  # of any tool
+MOST_CHANGES = 10  # of any tool
+REPEATED = ("task_create", "thought_record")
 # The texts of its arguments that a tool records
 RECORDED = {
     "audit_session_start": ("intent",),
     "thought_record": ("content",),
     "task_create": ("title", "description"),
-    "task_update": ("title", "description"),
+    "task_update": ("title", "description", "content"),
+}
+TEXTS_OF = {
+    "session.open": ("intent",),
+    "thought": ("content",),
+    "task.text": ("title", "description"),
 }
 UNKNOWN = object()  # a value that an erased or missing record may have set
 
@@ -1039,11 +1116,11 @@ class Call:
 
 
 class Calls:
-    """The calls that are open, and the names of all that were entered."""
+    """The calls that are open, the names of all that were entered, and which may be repeated."""
 
     def __init__(self) -> None:
         self.open: dict[str, Call] = {}
-        self.entered = Seen()
+        self.entered, self.first = Seen(), Seen()
 
     def take(self, case: Case, record: Record) -> None:
         call = self.open.get(record.call)
@@ -1060,6 +1137,8 @@ class Calls:
             if not same or enter.task not in (record.task, None):
                 case.find(12, "bad-pair", record.seq, "another session, task or agent")
             if record.kind == "call.exit":
+                if record.body["outcome"] == "ok":
+                    case.trail.live(record)
                 check_exit(case, call, record)
                 case.replay.settle(one.task for one in call.changes if one.kind in CHANGES)
                 del self.open[record.call]
@@ -1095,36 +1174,65 @@ class Calls:
 
 
 def check_exit(case: Case, call: Call, exit: Record) -> None:
-    enter, changes, tool = call.enter, call.changes, exit.body["tool"]
+    enter, tool = call.enter, exit.body["tool"]
     if exit.body["enter"] != enter.seq or (enter.body and enter.body["tool"] != tool):
         return case.find(12, "bad-pair", exit.seq, "another enter or tool")
-    ended_ok = exit.body["outcome"] == "ok"
-    allowed = MADE_BY.get(tool, NONE) if ended_ok else NONE
-    if tuple(change.kind for change in changes) not in allowed:
-        most = allowed[-1]
-        stray = [change for change in changes if change.kind not in most] or changes[len(most) :]
-        for change in stray:
-            case.find(12, "stray-change", change.seq)
-        if not stray:
-            case.find(12, "missing-change", exit.seq)
-    elif ended_ok and enter.body:
-        check_digests(case, call, tool)
+    ended_ok, repeats = exit.body["outcome"] == "ok", exit.body["repeats"]
+    makes = MADE_BY.get(tool, ()) if ended_ok and repeats is None else ()
+    right = check_changes(case, call.changes, makes, exit)
+    if repeats is not None:
+        check_repeat(case, exit)
+    elif ended_ok and (enter.body is None or "key" in (enter.body["arguments"] or {})):
+        case.ledger.first.add(f"{tool} {enter.seq}")
+    if right and ended_ok and enter.body and repeats is None:
+        check_digests(case, call, exit)
 
 
-def check_digests(case: Case, call: Call, tool: str) -> None:
+def check_changes(case: Case, changes: list[Record], makes: Made, exit: Record) -> bool:
+    """Whether a call has made the changes that its tool makes."""
+    left, missing = [*reversed(changes)], False
+    for kinds, least, most in makes:
+        count = 0
+        while left and count < most and left[-1].kind in kinds.split():
+            left.pop()
+            count += 1
+        missing |= count < least
+    for change in reversed(left):
+        case.find(12, "stray-change", change.seq)
+    if missing and not left:
+        case.find(12, "missing-change", exit.seq)
+    return not left and not missing
+
+
+def check_repeat(case: Case, exit: Record) -> None:
+    """Whether the call that this one repeats has done its work."""
+    first, tool = exit.body["repeats"], exit.body["tool"]
+    can = exit.body["outcome"] == "ok" and tool in REPEATED and first < exit.seq
+    place = case.gaps.place(first)
+    if can and (place < 0 or not case.marks[place] & (THERE | WANTED)):  # it is not disclosed
+        case.unseen.add(f"record {exit.seq}")
+    elif not can or f"{tool} {first}" not in case.ledger.first:
+        case.find(12, "bad-repeat", exit.seq, first)
+
+
+def check_digests(case: Case, call: Call, exit: Record) -> None:
     """Whether the texts of its arguments are those that it recorded, or that stood there before."""
     arguments, task = call.enter.body["arguments"] or {}, case.replay.tasks.get(call.enter.task)
-    for name in RECORDED.get(tool, ()):
-        stated = arguments.get(name)
-        known = call.texts.get(name, task.values.get(name, UNKNOWN) if task else UNKNOWN)
+    is_whole = not case.gaps.between(call.enter.seq, exit.seq)
+    for name in RECORDED.get(exit.body["tool"], ()):
+        stated = arguments.get(name) or (text_of_thought(arguments) if name == "content" else None)
+        before = None if name in ("content", "intent") and is_whole else UNKNOWN
+        known = call.texts.get(name, task.values.get(name, before) if task else before)
         if stated and known is not UNKNOWN and known != (stated["sha256"], stated["size"]):
             case.find(12, "wrong-digest", call.enter.seq, name)
 
 
 def recorded(change: Record) -> dict[str, object]:
     """The digests of the texts that a change records."""
+    if change.kind == "session.resume":  # it keeps the intent that the session was opened with
+        return {"intent": UNKNOWN}
     if change.body is None:
-        return dict.fromkeys(TEXTS, UNKNOWN)
+        return dict.fromkeys(TEXTS_OF[change.kind], UNKNOWN)
     texts = {name: change.body[name] for name in ("content", "intent") if name in change.body}
     if change.kind == "task.text":
         texts |= {name: new for name, (_, new) in change.body["set"].items()}
@@ -1144,6 +1252,8 @@ ENDED = ("DONE", "CANCELLED")
 NEEDS_DEPENDENCIES = ("APPLY", "VERIFY", "DONE")
 RETRY = ("VERIFY", "GATHER")
 NOTHING = dict.fromkeys((*members("fields"), *members("texts")), UNKNOWN)
+CREATED = members("fields").keys() - {"holder"}
+HUMAN = "human:"  # how the names of people begin
 
 
 @dataclass(slots=True)
@@ -1179,8 +1289,8 @@ class Replay:
         if record.kind in CHANGES and disclosed:
             self.change(case, record)
         elif record.kind in ("session.open", "thought") and id is not None:
-            judged = disclosed and case.task in (id, None)
-            if judged and not self.exists(id):
+            ours = case.task in (id, None) and case.session in (record.session, None)
+            if disclosed and ours and not self.exists(id):
                 case.find(13, "unknown-task", record.seq, id)  # 10
             if task and record.kind == "thought":
                 task.thought = record.seq
@@ -1197,6 +1307,8 @@ class Replay:
         shares = is_text and record.call == task.call and not task.texted
         if old in ENDED and not shares:
             return case.find(13, "change-after-end", record.seq, record.task)  # 4
+        if type(task.values["holder"]) is str and task.values["holder"] in case.trail.ended:
+            task.values = {**task.values, "holder": None}  # 11
         expected = task.version if shares else task.version + 1
         body = record.body or {"version": expected, "set": {}}
         made = {name: tuple(map(stored(name), pair)) for name, pair in body["set"].items()}
@@ -1208,6 +1320,8 @@ class Replay:
             for code in self.broken(case, record, body, made, expected):
                 case.find(13, code, record.seq, record.task)
         said = {name: new for name, (_, new) in made.items()}
+        if (first and not lost) or said.get("status") in ENDED:
+            said["holder"] = None  # 11
         unsaid = {} if record.body else dict.fromkeys(members("texts"), UNKNOWN)
         self.link(record.task, task, {**task.values, **unsaid, **said})
         if first or (not lost and (old, said.get("status")) == RETRY):
@@ -1226,6 +1340,8 @@ class Replay:
         yield from self.dependencies(record.task, made, first=first)
         if not first and task.values["status"] is not UNKNOWN:
             yield from self.moved(case, record, made, body)
+        if not first and task.values["holder"] is not UNKNOWN:
+            yield from held(case, record, task.values["holder"], made, body.get("taken"))
 
     def link(self, id: str | None, task: Task, values: dict[str, Any]) -> None:
         """Give a task its new values, and tell those that it depends on."""
@@ -1248,7 +1364,7 @@ class Replay:
             yield "illegal-move"  # 5
         elif self.is_blocked(after, made):
             yield "blocked-move"  # 8
-        elif old != new == "DONE" and lacks_evidence(case, record, task):
+        elif old != new and new in ENDED and lacks_evidence(case, record, task):
             yield "missing-evidence"  # 9
 
     def is_blocked(self, values: dict[str, Any], made: dict[str, Any]) -> bool:
@@ -1311,7 +1427,9 @@ def stored(name: str) -> Callable[[Any], Any]:
 
 def creation(body: Any) -> Iterator[str]:
     """Which rules of §6 a task's first record breaks, by their numbers."""
-    if not is_creation(body["set"], "fields") or (body["version"], body["attempt"]) != (1, 1):
+    if "taken" in body:
+        yield "wrong-takeover"  # 12
+    if not is_creation(body["set"], CREATED) or (body["version"], body["attempt"]) != (1, 1):
         yield "bad-creation"  # 1
     elif body["set"]["status"][1] != "INIT":
         yield "illegal-move"  # 1
@@ -1320,7 +1438,7 @@ def creation(body: Any) -> Iterator[str]:
 def changed(task: Task, body: Any, made: Any, expected: int) -> Iterator[str]:
     """The same for a later record, which should have the version that is expected."""
     if task.is_new and expected == task.version:
-        if body["set"] and not is_creation(body["set"], "texts"):
+        if body["set"] and not is_creation(body["set"], members("texts").keys()):
             yield "bad-creation"  # 1
     elif any(is_wrong(task.values[name], *pair) for name, pair in made.items()):
         yield "wrong-change"  # 3
@@ -1338,8 +1456,45 @@ def lacks_evidence(case: Case, record: Record, task: Task) -> bool:
     return not excused
 
 
-def is_creation(made: dict[str, Any], shape: str) -> bool:
-    return made.keys() == members(shape).keys() and all(old is None for old, _ in made.values())
+def held(case: Case, record: Record, holder: str | None, made: Any, taken: Any) -> Iterator[str]:
+    """Which rules of §6 about who holds a task its change breaks, by their numbers."""
+    mine, new = record.session, made["holder"][1] if "holder" in made else holder
+    takes = new is not None and new == mine
+    unclaimed = holder is None and "status" in made and mine is not None and not takes
+    if unclaimed or ("holder" in made and new not in (mine, None)):
+        yield "wrong-holder"  # 11
+    if holder in (None, mine) or not takes:
+        if taken is not None:
+            yield "wrong-takeover"  # 12
+        if holder not in (None, mine) and not is_release(case, record, made):
+            yield "claimed-change"  # 12
+    else:
+        case.taken.add(f"record {record.seq}, {record.task}")
+        if not is_last_sign(case, holder, taken, record.seq):
+            yield "wrong-takeover"  # 12
+
+
+def is_release(case: Case, record: Record, made: Any) -> bool:
+    """Whether a person takes a task from its holder, and says why; perhaps in a gap."""
+    call = case.ledger.open.get(record.call)
+    reasons = [one.task for one in call.changes if one.kind == "thought"] if call else []
+    says_why = record.task in reasons or (
+        call is not None and case.gaps.between(call.enter.seq, record.seq)
+    )
+    is_person = (record.agent or "").startswith(HUMAN)
+    return is_person and says_why and made.keys() == {"holder"} and made["holder"][1] is None
+
+
+def is_last_sign(case: Case, holder: str | None, taken: Any, seq: int) -> bool:
+    """Whether a take-over names the last sign of life; only a whole log shows them all."""
+    if taken is None or taken["last"] >= seq:
+        return False
+    known = case.trail.signs.get(holder, 0)
+    return taken["last"] == known or (case.kind != "log" and taken["last"] > known)
+
+
+def is_creation(made: dict[str, Any], names: Iterable[str]) -> bool:
+    return made.keys() == {*names} and all(old is None for old, _ in made.values())
 
 
 def is_wrong(now: Any, old: Any, new: Any) -> bool:
@@ -1402,10 +1557,13 @@ CODES = {
     "bad-proof": ("sealed", "the proof does not lead from a thought to the root of its seal"),
     "missing-proof": ("sealed", "nothing shows that the seal covers the thought"),
     "root-differs": ("sealed", "no seal of the bundle has the root that was given"),
+    "change-after-seal": ("sealed", "the session was sealed already"),
     "second-open": ("rules", "the session was opened already"),
     "outside-session": ("rules", "the session was not open yet"),
     "bad-pair": ("rules", "the record does not fit the call that it names"),
     "stray-change": ("rules", "no call that ended well has made this change"),
+    "wrong-server": ("rules", "another process goes on with the session"),
+    "bad-repeat": ("rules", "the call that it repeats has not done the work"),
     "wrong-digest": ("rules", "a text of the call's arguments is not the one that it recorded"),
     "missing-change": ("rules", "the call has not made the changes that its tool makes"),
     "bad-creation": ("rules", "no task begins like this"),
@@ -1417,7 +1575,10 @@ CODES = {
     "unknown-task": ("rules", "a task that it names was not created before"),
     "dependency-cycle": ("rules", "the task waits for itself"),
     "blocked-move": ("rules", "the task waits for another"),
-    "missing-evidence": ("rules", "it became DONE without a thought about the attempt"),
+    "missing-evidence": ("rules", "it ended without a thought about the attempt"),
+    "wrong-holder": ("rules", "a task is held by the session that moves or claims it"),
+    "claimed-change": ("rules", "another session holds the task"),
+    "wrong-takeover": ("rules", "a task is taken over from who has given no sign of life since"),
     "bad-erasure": ("rules", "the erasure names what cannot be erased, or comes later"),
     "erased-payload": ("rules", "an erasure says that the payload is gone"),
 }
@@ -1436,7 +1597,9 @@ NOTES = {
     "gaps": "what the missing records are, and that those around them are of one chain",
     "undisclosed": "records of which only the header is here",
     "erased": "payloads that can no longer be read",
-    "evidence": "whether there was a thought about a task that became DONE",
+    "evidence": "whether there was a thought about a task that ended",
+    "takeover": "for how long the session from which a task was taken over had been silent",
+    "repeats": "whether the first of two calls with the same key has done the work",
 }
 
 
@@ -1504,6 +1667,8 @@ def note_what_is_open(case: Case) -> None:
         ("undisclosed", case.hidden, f"{case.hidden} in all"),
         ("erased", erased, f"{erased} in all"),
         ("evidence", case.excused.count, evidence),
+        ("takeover", case.taken.count, counted(case.taken.count, "task")),
+        ("repeats", case.unseen.count, counted(case.unseen.count, "call")),
     ):
         if applies:
             case.note(code, fact)

@@ -65,8 +65,10 @@ def test_prose_outside_the_block_quotes_no_figure(figures: Figures) -> None:
         (against.Bar(1.35, at_least=True), [13.4], [10.0], False),
         (against.Bar(1_900, absolute=True), [1_900], [1], True),
         (against.Bar(1_900, absolute=True), [1_901], [9_999], False),
-        (against.NO_WORSE, [9.9, 10.5, 10.6], [10.0, 10.0, 10.0], True),  # within the spread
-        (against.NO_WORSE, [10.1, 10.5, 10.6], [10.0, 10.0, 10.0], False),
+        (against.NO_WORSE, [10.9, 11.5, 11.6], [10.0, 10.0, 10.0], True),  # within the spread
+        (against.NO_WORSE, [11.1, 11.5, 11.6], [10.0, 10.0, 10.0], False),
+        (against.NO_FEWER, [8.8, 8.9, 9.2], [10.0, 10.0, 10.0], True),
+        (against.NO_FEWER, [8.8, 8.9, 9.0], [10.0, 10.0, 10.0], False),
     ],
 )
 def test_a_bar_against_another_checkout(
@@ -77,7 +79,10 @@ def test_a_bar_against_another_checkout(
     assert against.BYTES not in page  # one side alone is no comparison
 
 
-@pytest.mark.parametrize(("build", "size"), [(stores.tasks, (60,)), (stores.log, (200, 20))])
+@pytest.mark.parametrize(
+    ("build", "size"),
+    [(stores.tasks, (60,)), (stores.log, (200, 20)), (stores.project, (30, 5, 100))],
+)
 def test_what_is_measured_on_is_an_honest_log(
     tmp_path: Path, build: Callable[..., None], size: tuple[int, ...]
 ) -> None:

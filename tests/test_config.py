@@ -9,6 +9,7 @@ from colibri import config
 from colibri.config import KNOWN, LOG_LEVELS, Config, detect_mode, load
 from colibri.core.errors import ConfigError
 from colibri.core.modes import Mode
+from colibri.project import NAMED
 
 # variable, field, default, smallest value
 NUMBERS = [
@@ -33,6 +34,9 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
     assert load(str(tmp_path), {}) == Config(
         mode=Mode.FULL,
         project=str(tmp_path),
+        found_by=NAMED,
+        claim_minutes=60.0,
+        host_session=None,
         db_path=str(tmp_path / "data" / "colibri.db"),
         skills_root=str(tmp_path / ".agents" / "skills"),
         log_level="info",
@@ -47,7 +51,10 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
 
 def test_every_known_variable_is_tried_here() -> None:
     """The lists of this file are complete."""
-    others = {"COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL"}
+    others = {
+        *("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL"),
+        "COLIBRI_CLAIM_MINUTES",
+    }
     assert set(KNOWN) == others | {name for name, *_ in NUMBERS}
     assert config.__doc__ is not None
     assert all(f"| {name} |" in config.__doc__ for name in KNOWN)
@@ -130,6 +137,28 @@ def test_what_is_no_such_number_is_refused(
     assert problems({name: text}) == (f"{name} must be a whole number from {least} to {MOST}",)
     if least > 0:
         assert len(problems({name: str(least - 1)})) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("60", 60.0), ("0.5", 0.5), (".25", 0.25), ("7.", 7.0), ("0.001", 0.001), (str(MOST), MOST)],
+)
+def test_the_minutes_of_a_claim_may_be_fractions(text: str, minutes: float) -> None:
+    """Next §3."""
+    assert load(environ={"COLIBRI_CLAIM_MINUTES": text}).claim_minutes == minutes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0", "0.0", ".", "-1", "+1", "1e3", "1_0", " 5", "5 ", "inf", "nan", "1.2.3", "1,5"),
+        *("twenty", "\u0661", "²", f"{MOST}.5", str(MOST + 1), "9" * 400, f"0.{'0' * 400}1"),
+    ],
+)
+def test_what_is_no_number_of_minutes_is_refused(text: str) -> None:
+    """Design §11: with what is right, without the value."""
+    sentence = "COLIBRI_CLAIM_MINUTES must be a number of minutes above 0, such as 60 or 0.5"
+    assert problems({"COLIBRI_CLAIM_MINUTES": text}) == (sentence,)
 
 
 def test_paths_are_relative_to_the_project(tmp_path: Path) -> None:

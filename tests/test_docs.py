@@ -101,7 +101,9 @@ def test_the_session_of_agents_md_succeeds_call_by_call(tmp_path: Path) -> None:
             data: Any = server.data(call["name"], **call["arguments"])
             if call["name"] == "task_next_actions":
                 assert [task["task_id"] for task in data["tasks"]] == ["T-0001"]
-        assert data["record_count"] == 1
+            if call["name"] == "thought_record_list":
+                assert data["records"][0]["content"].startswith("Three attempts with")
+        assert data["record_count"] == 2
         assert server.data("audit_verify_chain")["valid"] is True
         assert server.data("task_get", task_id="T-0001")["status"] == "DONE"
     assert calls[0]["name"] == "audit_session_start"

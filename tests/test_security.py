@@ -1,6 +1,7 @@
 """SECURITY.md is held against what it speaks of."""
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from colibri.core import redaction
 from tests.e2e.test_tamper_matrix import SEEN, UNSEEN
 from tests.support.client import COLIBRI, TESTS, Server
+from tests.support.program import colibri
 
 ROOT = TESTS.parent
 TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
@@ -83,6 +85,48 @@ PROMISES = {
     ),
     "A verification without a head says so in `not_checked`": (
         "e2e/test_tamper_matrix.py::test_an_untouched_log_is_sound_and_says_what_it_cannot_know",
+    ),
+    "records which process and which client sent each call": (
+        "e2e/test_story.py::test_an_agent_plans_works_dies_and_goes_on",
+        "server/test_origin.py::test_a_client_is_known_by_its_name_and_version",
+    ),
+    "Change a task that another live session holds: the call is refused and nothing is written": (
+        "e2e/test_claims.py::test_eight_agents_do_every_task_once_though_three_die",
+        "e2e/test_claims.py::test_a_woken_agent_is_refused_until_it_claims_again",
+    ),
+    "Take a task over without a record: it names the old holder and its last sign of life": (
+        "cli/test_tasks.py::test_a_task_that_was_taken_over_says_from_whom",
+        "e2e/test_claims.py::test_a_woken_agent_is_refused_until_it_claims_again",
+        "verify/test_vectors.py::test_the_python_verifier_names_the_lie_and_nothing_else",
+    ),
+    "Go on in a session that another process has resumed": (
+        "e2e/test_claims.py::test_a_process_whose_session_was_resumed_elsewhere_is_refused",
+    ),
+    "no agent name that begins with `human:` is taken from a client": (
+        "e2e/test_refusals.py::test_what_does_not_fit_is_named_with_what_would",
+    ),
+    "a session's report, trail and counts have what names that session and nothing else": (
+        "web/test_whose_work.py"
+        "::test_a_session_that_only_planned_is_said_to_have_created_its_tasks",
+        "web/test_whose_work.py::test_a_session_is_not_credited_with_what_its_task_depended_on",
+        "web/test_whose_work.py"
+        "::test_what_a_second_agent_does_beside_the_first_is_not_in_its_report",
+    ),
+    "Reading another's trail keeps nothing alive and is credited to nobody": (
+        "e2e/test_claims.py::test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing",
+    ),
+    "Name an open session that is not its own, and so work in it": (
+        "test_security.py::test_whoever_works_in_the_session_of_another_is_told_apart",
+    ),
+    "The next agent reads it in its brief, quoted, cut and marked as somebody's words": (
+        "cli/test_brief_search.py::test_what_somebody_wrote_cannot_pass_for_a_line_of_the_brief",
+        "cli/test_brief_search.py::test_the_brief_fits_a_terminal_and_is_safe_to_look_at",
+    ),
+    "A ledger or a git directory counts only if you own it": (
+        "test_project.py::test_what_belongs_to_somebody_else_does_not_count",
+        "test_project.py::test_links_of_a_work_tree_that_do_not_agree_lead_nowhere",
+        "test_project.py::test_a_directory_where_everybody_may_write_is_never_taken",
+        "test_project.py::test_the_home_directory_is_taken_only_by_who_starts_there",
     ),
     "secrets of well-known shapes in its arguments, in lists, objects and keys as well, are": (
         "e2e/test_secrets.py::test_no_text_of_a_tool_carries_a_secret_into_the_ledger",
@@ -238,6 +282,29 @@ def test_what_is_installed_is_pinned_by_hash(lock: Path) -> None:
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert pins
     assert all(re.match(r"[\w.\[\]-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", pin) for pin in pins)
+
+
+def test_whoever_works_in_the_session_of_another_is_told_apart(tmp_path: Path) -> None:
+    """Nothing keeps it out before the session is resumed; the trail shows another process."""
+    with Server(tmp_path, COLIBRI) as ada, Server(tmp_path, COLIBRI) as liar:
+        ada.data("audit_session_start", session_id="hers", intent="work", agent_id="ada")
+        ada.data("task_create", title="honest")
+        forged = {"session_id": "hers", "agent_id": "ada"}
+        liar.data("task_create", title="dishonest", **forged)
+        ada.data("audit_session_start", session_id="hers", resume=True)
+        refused = liar.call("task_create", title="too late", **forged)
+        assert refused["structuredContent"]["data"]["error"]["code"] == "ERR_CLAIMED"
+    _, out, _ = colibri(tmp_path, "trail", "hers", "--json")
+    calls = [json.loads(line) for line in out.splitlines()]
+    made = {
+        call["records"][1]["payload"]["set"]["title"][1]: call["server"]
+        for call in calls
+        if call["tool"] == "task_create" and call["records"]
+    }
+    assert made.keys() == {"honest", "dishonest"}
+    assert made["honest"] == calls[0]["server"] != made["dishonest"]
+    shown = colibri(tmp_path, "trail", "hers")[1]
+    assert shown.count(" · server ") >= 3, "there and back"
 
 
 HOSTILE = """'); DROP TABLE tasks; --" OR 1=1 * NEAR(a b) %s {0} $(touch made) `touch made`"""

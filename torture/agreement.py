@@ -1,16 +1,28 @@
-"""Forged logs, hashed as if nothing were wrong, before the server's check and both verifiers."""
+"""Forged logs, hashed as if nothing were wrong, before the server's check and both verifiers.
+
+Half of them are logs that real servers wrote, with one record or call changed.
+"""
 
 from collections import Counter
 from collections.abc import Callable
 from unittest.mock import patch
 
 from colibri.core.check.calls import Calls
-from tests.support.forging import Finding, Forged, findings, forged, server_findings
-from tests.vectors.builder import text_of
+from tests.support.claiming import drafts_of, write_log
+from tests.support.forging import (
+    Finding,
+    Forged,
+    findings,
+    forged,
+    forged_once,
+    server_findings,
+)
+from tests.vectors.builder import Log, text_of
 from torture import ControlFailed, Lab, Trial, Violation
 from torture.verifiers import AT_ONCE, PYTHON, needs, node
 
 TRIES = 200
+CALLS = 60  # of a real log
 
 Judge = Callable[[Forged], list[Finding] | None]
 
@@ -40,12 +52,24 @@ def control(lab: Lab) -> str:
     raise ControlFailed("a server that leaves out one rule is said to agree")
 
 
+def real(lab: Lab, number: int) -> Log:
+    """What two servers have written; none of the three has anything against it."""
+    bundle = write_log(lab.fresh(f"real-{number}"), lab.random, CALLS)
+    if compare([Forged(bundle)], server_findings) != {"compared with the server": 1}:
+        raise Violation("an honest log is not good")
+    return drafts_of(bundle)
+
+
 def run(lab: Lab) -> dict[str, object]:
     seen: Counter[str] = Counter()
     for first in range(0, lab.count, AT_ONCE):
-        count = min(AT_ONCE, lab.count - first)
-        seen += compare([forged(lab.random) for _ in range(count)], server_findings)
-        lab.say(f"{first + count:,} of {lab.count:,} forged logs")
+        count = min(AT_ONCE, lab.count - first) // 2
+        log = real(lab, first)
+        cases = [forged_once(log, lab.random) for _ in range(count)] + [
+            forged(lab.random) for _ in range(count)
+        ]
+        seen += compare(cases, server_findings)
+        lab.say(f"{first + 2 * count:,} of {lab.count:,} forged logs")
     compared = seen.pop("compared with the server")
     return {"disagreements": 0, "of them in a database": compared, "codes found": len(seen)}
 

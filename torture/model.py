@@ -28,7 +28,8 @@ MUST_HAPPEN = {
     *("ERR_NOT_FOUND", "ERR_VERSION_CONFLICT", "ERR_CYCLE", "ERR_INVALID_TRANSITION"),
     *("ERR_BLOCKED", "ERR_WRITEBACK_REQUIRED", "ERR_SESSION_NOT_FOUND", "ERR_SESSION_EXISTS"),
     *("ERR_ALREADY_FINALIZED", "ERR_NO_RECORDS", "ERR_NOT_FINALIZED", "INVALID_PARAMS"),
-    *("restart", "kill"),
+    *("ERR_CLAIMED", "ERR_KEY_REUSED", "claimed", "released", "several steps", "with a thought"),
+    *("repeated", "resumed", "several sessions", "restart", "kill"),
 }
 
 

@@ -6,6 +6,7 @@ door, and which layer catches which, are a test of their own: tests/e2e/test_tam
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
+from time import sleep
 from typing import Any
 from unittest.mock import patch
 
@@ -15,7 +16,7 @@ from colibri.core.check import log as checked
 from colibri.core.check.log import LogCheck
 from colibri.core.errors import Damaged
 from colibri.store import proofs
-from colibri.store.sqlite import altered_tasks, search
+from colibri.store.sqlite import altered_tasks, search, thought_search
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, Server
 from tests.support.random_logs import false_alarms, random_log
@@ -27,6 +28,7 @@ VICTIMS = 4
 RUNS_EACH = 2
 MUTATIONS_PER_HONEST_LOG = 20
 TRIES = 100
+SILENCE = 0.05  # seconds, after which a claim of these servers is dead
 OLDER = "put an older copy back"
 THOUGHTS = [{"type": "plan", "content": content} for content in ("one", "two", "three")]
 STORY = [  # what not every random run has: two seals, two dependencies, a batch for search
@@ -56,10 +58,22 @@ def make_victim(lab: Lab, number: int) -> Victim:
         for tool, arguments in STORY:
             walk.compare(0, tool, arguments)
         walk.finish()
-    with Server(project, COLIBRI) as server:
+    with Server(project, COLIBRI, COLIBRI_CLAIM_MINUTES="0.0001") as server:
+        lose_a_claim(server)
+        for _ in range(thought_search.BATCH):  # so that its index has some
+            server.data("thought_record", session_id="next", **THOUGHTS[0])
         receipt = server.call("task_create", title="the last record")["_meta"]["colibri/receipt"]
         server.close()
     return Victim(in_memory(database), head_of(receipt), older)
+
+
+def lose_a_claim(server: Server) -> None:
+    """A task is claimed by a session, taken over by another, and taken back by nobody."""
+    task = server.data("task_create", title="wanted", key="wanted")["task_id"]
+    for session in ("silent", "next"):
+        server.data("audit_session_start", session_id=session, intent="hold it", brief=False)
+        sleep(SILENCE)
+        server.data("task_update", task_id=task, session_id=session, claim=True)
 
 
 def misses(victim: Victim, way: str, chance: Random) -> tuple[str | None, bool]:

@@ -34,6 +34,8 @@ class Plan:
     rival_calls: int
     growth_sizes: tuple[int, ...]
     growth_calls: int
+    recall_sizes: tuple[tuple[int, int, int], ...]  # tasks, sessions, thoughts
+    recall_calls: int
     verify_records: int
     verify_rounds: int
     server_calls: int
@@ -51,6 +53,8 @@ FULL = Plan(
     rival_calls=20,
     growth_sizes=(1_000, 100_000, 1_000_000),
     growth_calls=9,
+    recall_sizes=((100, 5, 1_000), (10_000, 500, 100_000)),
+    recall_calls=7,
     verify_records=1_000_000,
     verify_rounds=9,
     server_calls=480,
@@ -67,6 +71,8 @@ QUICK = Plan(
     rival_calls=5,
     growth_sizes=(1_000, 10_000),
     growth_calls=5,
+    recall_sizes=((100, 5, 1_000), (500, 25, 5_000)),
+    recall_calls=5,
     verify_records=20_000,
     verify_rounds=3,
     server_calls=160,

@@ -25,22 +25,34 @@ from bench.workloads.start import server_start
 START = "cold start to the first change"
 
 
-class Question:
-    """Calls of which the last is timed; `count` is the number of tasks, `turn` never repeats."""
+Calls = Callable[[int, int], list[tuple[str, JSON]]]
 
-    def __init__(self, make: Callable[[int, int], list[tuple[str, JSON]]]) -> None:
+
+class Question:
+    """Calls of which the last is timed, and others that clear up after it; `count` is the number of
+    tasks, `turn` never repeats.
+    """
+
+    def __init__(self, make: Calls, after: Calls = lambda count, turn: []) -> None:
         self.make = make
+        self.after = after
 
     def time(self, server: Server, count: int, turn: int) -> float:
         """Milliseconds."""
-        *before, last = (call(*one) for one in self.make(count, turn))
-        for line in before:
-            results([line], [server.ask(line)])
+        *before, last = self.make(count, turn)
+        _ask(server, before)
+        line = call(*last)
         start = time.perf_counter()
-        answer = server.ask(last)
+        answer = server.ask(line)
         taken = time.perf_counter() - start
-        results([last], [answer])
+        results([line], [answer])
+        _ask(server, self.after(count, turn))
         return taken * 1000
+
+
+def _ask(server: Server, calls: list[tuple[str, JSON]]) -> None:
+    for line in (call(*one) for one in calls):
+        results([line], [server.ask(line)])
 
 
 def _same(tool: str, **arguments: Any) -> Question:
@@ -72,8 +84,12 @@ def _page(**filters: Any) -> Question:
     )
 
 
-def _session(turn: int) -> tuple[str, JSON]:
-    return "audit_session_start", {"intent": "grow", "session_id": _own(turn)}
+def _session(turn: int, *, brief: bool = False) -> tuple[str, JSON]:
+    return "audit_session_start", {"intent": "grow", "session_id": _own(turn), "brief": brief}
+
+
+def _seal(turn: int) -> tuple[str, JSON]:
+    return "merkle_finalize", {"session_id": _own(turn)}
 
 
 def _own(turn: int) -> str:
@@ -103,7 +119,17 @@ QUESTIONS: dict[str, Question] = {
     ),
     "task_next_actions": _same("task_next_actions"),
     "task_next_actions of a project": _same("task_next_actions", project="project-8", limit=4),
+    "task_next_actions, claim": Question(
+        lambda count, turn: [
+            _session(turn),
+            ("task_next_actions", {"claim": True, "session_id": _own(turn)}),
+        ],
+        after=lambda count, turn: [_thought(turn), _seal(turn)],
+    ),
     "audit_session_start": Question(lambda count, turn: [_session(turn)]),
+    "audit_session_start with the brief": Question(
+        lambda count, turn: [_session(turn, brief=True)]
+    ),
     "thought_record": Question(lambda count, turn: [_session(turn), _thought(turn)]),
     "thought_record_list": _same("thought_record_list", limit=20),
     "thought_record_list of a session": _about_session("thought_record_list"),
@@ -111,7 +137,7 @@ QUESTIONS: dict[str, Question] = {
         lambda count, turn: [
             _session(turn),
             *(_thought(turn) for _ in range(4)),
-            ("merkle_finalize", {"session_id": _own(turn)}),
+            _seal(turn),
         ]
     ),
     "merkle_root": _about_session("merkle_root"),

@@ -5,6 +5,7 @@
 | COLIBRI_MODE | FULL | FULL, READONLY, TEST or MINIMAL |
 | COLIBRI_DB_PATH | data/colibri.db (TEST: data/colibri-test.db) | the database file |
 | COLIBRI_SKILLS_ROOT | .agents/skills | the folder of skills |
+| COLIBRI_CLAIM_MINUTES | 60 | without a sign of life after which a claim may be taken over |
 | COLIBRI_STARTUP_TIMEOUT_MS | 30000 | bounds connecting, and the wait for the lock file |
 | COLIBRI_LOG_LEVEL | info | error, warn, info or debug |
 | COLIBRI_SEED | 0 | what TEST derives its ids and nonces from |
@@ -13,12 +14,14 @@
 | COLIBRI_HEALTH_MAX_LAG_MS | 5000 | a lane slower than this is an overload |
 | COLIBRI_HEALTH_MAX_QUEUE | 768 | more waiting calls than this are an overload |
 
-Paths are relative to the project directory: --project, else CLAUDE_PROJECT_DIR, else the working
-directory. An empty value counts as unset.
+Paths are relative to the project directory: --project, else what project.py finds from
+CLAUDE_PROJECT_DIR or the working directory. An empty value counts as unset. Some clients tell the
+id of their session in a variable of their own, which is taken over.
 """
 
 import os
 
+from colibri import project as projects
 from colibri.core.errors import ConfigError
 from colibri.core.frozen import Frozen
 from colibri.core.modes import Mode
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 LOG_LEVELS = ("error", "warn", "info", "debug")
 _MAX_INT = 2**31 - 1
+_HOST_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "QWEN_CODE_SESSION_ID")
 
 # variable -> (smallest value, default)
 _INTEGERS = {
@@ -41,18 +45,21 @@ _INTEGERS = {
     "COLIBRI_HEALTH_MAX_QUEUE": (1, 768),
 }
 _TEXTS = ("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL")
-KNOWN = (*_TEXTS, *_INTEGERS)
+KNOWN = (*_TEXTS, *_INTEGERS, "COLIBRI_CLAIM_MINUTES")
 
 
 class Config(Frozen):
     """Everything the environment decides; paths are absolute."""
 
     __slots__ = (
+        "claim_minutes",
         "db_path",
+        "found_by",
         "health_interval_ms",
         "health_max_lag_ms",
         "health_max_queue",
         "health_max_rss_mb",
+        "host_session",
         "log_level",
         "mode",
         "project",
@@ -62,8 +69,11 @@ class Config(Frozen):
     )
     mode: Mode
     project: str
+    found_by: str  # the rule that found the project
     db_path: str
     skills_root: str
+    claim_minutes: float
+    host_session: str | None
     startup_timeout_ms: int
     log_level: str
     seed: int
@@ -80,7 +90,9 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
     mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
     level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
     values: dict[str, Any] = {name: _integer(env, name, problems) for name in _INTEGERS}
-    root = _project(project or env.get("CLAUDE_PROJECT_DIR") or "", problems)
+    values["COLIBRI_CLAIM_MINUTES"] = _minutes(env, "COLIBRI_CLAIM_MINUTES", problems)
+    host_session = next((env[name] for name in _HOST_SESSIONS if name in env), None)
+    root, rule = _project(project, env.get("CLAUDE_PROJECT_DIR"), problems)
     usual = {
         "COLIBRI_DB_PATH": "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db",
         "COLIBRI_SKILLS_ROOT": ".agents/skills",
@@ -93,7 +105,7 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
         raise ConfigError(problems)
     values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level)
     fields = {name.removeprefix("COLIBRI_").lower(): value for name, value in values.items()}
-    return Config(project=root, **fields)
+    return Config(project=root, found_by=rule, host_session=host_session, **fields)
 
 
 def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
@@ -118,17 +130,20 @@ def home_of(variable: str, default: str) -> str:
     return os.environ.get(variable) or os.path.expanduser(default)
 
 
-def _project(named: str, problems: list[str]) -> str:
+def _project(named: str | None, start: str | None, problems: list[str]) -> tuple[str, str]:
+    """The project directory, and the rule that found it."""
     try:
-        root = os.path.abspath(named)
+        root = os.path.abspath(named or start or "")
     except OSError:
         problems.append("the working directory no longer exists: start from another, or name one")
-        return ""
+        return "", ""
     if os.path.exists(root) and not os.path.isdir(root):
         problems.append(f"the project directory {root} is a file: name the directory it is in")
     elif not os.path.isdir(root):
         problems.append(f"the project directory {root} does not exist: create it or name another")
-    return root
+    elif not named:
+        return projects.find(root)
+    return root, projects.NAMED
 
 
 def _refuse_strange_paths(paths: dict[str, str], problems: list[str]) -> None:
@@ -181,3 +196,12 @@ def _integer(env: "Mapping[str, str]", name: str, problems: list[str]) -> int:
             return value
     problems.append(f"{name} must be a whole number from {least} to {_MAX_INT}")
     return default
+
+
+def _minutes(env: "Mapping[str, str]", name: str, problems: list[str]) -> float:
+    text = env.get(name, "60")
+    whole, _, part = text.partition(".")
+    if f"{whole}{part}".isdecimal() and text.isascii() and 0 < float(text) <= _MAX_INT:
+        return float(text)
+    problems.append(f"{name} must be a number of minutes above 0, such as 60 or 0.5")
+    return 60.0

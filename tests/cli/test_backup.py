@@ -1,6 +1,7 @@
 """`colibri backup`: what is in a copy, what it never harms, and four servers that go on writing."""
 
 import json
+import re
 import stat
 import sys
 import time
@@ -76,8 +77,7 @@ def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
         columns=120,
     )
     assert code == 0
-    assert "copying [#####...................] 10 of " in shown
-    assert "pages, " in shown
+    assert re.search(r"copying \[#{4,5}\.{19,20}\] 10 of \d\d pages, ", shown)
     assert "\x1b[1;32mwrote copy.db: 54 records" in shown
 
 

@@ -29,7 +29,7 @@ from tests.support.user_home import Home
 
 SCRIPT = str(TESTS.parent / "scripts" / "colibri")
 INSTALLATION = ["python", "colibri", "sqlite", "apsw", "msgspec", "PyYAML", "rich", "server"]
-STORE = ["file system", "disk space", "database", "records", "permissions", "lock"]
+STORE = ["project", "file system", "disk space", "database", "records", "permissions", "lock"]
 
 
 @pytest.fixture

@@ -193,7 +193,8 @@ UNKNOWN = (b".gitattributes", b".gitignore", b".gitmodules", b"exec/", b"new")
 COMMANDS = {
     "serve": [],
     "demo": ["--dir", "../demo", "--no-pause"],
-    **{name: [] for name in ("doctor", "status", "sessions", "tasks", "trail", "log")},
+    **{name: [] for name in ("doctor", "status", "sessions", "tasks", "trail", "log", "brief")},
+    "search": ["why"],
     "report": ["S-1", "-o", "report.html"],
     "verify": [],
     "export": ["--all", "-o", "log.json"],

@@ -29,8 +29,8 @@ def test_every_record_is_a_line_with_its_place_time_kind_and_gist(
     )
     gists = {
         "task          status INIT, ": False,
-        "task          INIT → GATHER  T-0001": True,
-        "task          VERIFY → GATHER, attempt 2  T-0001": True,
+        f"task          INIT → GATHER, claimed  {workshop.sealed} · T-0001": True,
+        f"task          VERIFY → GATHER, attempt 2  {workshop.sealed} · T-0001": True,
         "task.text     title “Build the house <img ": True,
         "session.open  “draw it first”": True,
         "thought       plan “North is up.”": True,
@@ -200,6 +200,10 @@ def test_odd_payloads_are_still_shown(tmp_path: Path, colibri: Printed) -> None:
             {"depends_on": [["T-1", 2], []], "assignee": [[], 7]},
         ):
             lab.forge("task", {**change, "set": fields}, task="T-0001")
+        taken: JSON = {**change, "set": {"holder": ["S-1", "S-2"]}}
+        lab.forge("task", {**taken, "taken": {}}, task="T-0001")
+        lab.forge("task", {**taken, "taken": {"minutes": "long"}}, task="T-0001")
+        lab.forge("task", {**taken, "taken": [1]}, task="T-0001")
         texts = {"title": ["a", None], "description": ["old", 12]}
         lab.forge("task.text", {"task_id": "T-0001", "version": 2, "set": texts}, task="T-0001")
         lab.forge("erasure", {"seqs": ["x", None], "reason": "why\nnot"})
@@ -208,10 +212,12 @@ def test_odd_payloads_are_still_shown(tmp_path: Path, colibri: Printed) -> None:
     for gist in (
         "1 → None, colour {'a': 1}",
         "assignee none → 7, depends on T-1, 2 → none",
+        "task          taken over from S-1, silent for 0 minutes",
         "title “a” → none, description a text of 3 characters → a text of 2 characters",
         "erased records x, None: “why not”",
     ):
         assert gist in out
+    assert out.count("task          [unreadable: not in the form of its kind]") == 2
     assert colibri(tmp_path, "trail", "T-0001")[0] == 0
 
 

@@ -8,7 +8,10 @@ import pytest
 from tests.support.ledger_writer import Lab, opened
 from tests.support.sample_project import Printed, Shown, Workshop
 
-KEYS = ["session_id", "intent", "task_id", "started_at", "record_count", "finalized_at", "root"]
+KEYS = [
+    *("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at", "root"),
+    *("agent_id", "client", "tasks"),
+]
 
 
 @pytest.fixture
@@ -35,12 +38,16 @@ def test_a_pipe_gets_a_table_with_everything_in_full(project: Path, colibri: Pri
     assert (code, err) == (0, "")
     found = json.loads(colibri(project, "sessions", "--json")[1])["sessions"]
     heading, *rows = (line.split() for line in out.splitlines())
-    assert heading == ["SESSION", "TASK", "THOUGHTS", "OPENED", "SEALED", "ROOT", "INTENT"]
+    assert heading == [
+        *("SESSION", "TASK", "AGENT", "THOUGHTS", "CREATED", "DONE", "CANCELLED", "OPENED"),
+        *("SEALED", "ROOT", "INTENT"),
+    ]
     opened_at = found[0]["started_at"]
-    assert rows[0] == ["S-4", "-", "4", opened_at, "open", "-", "four"]
+    assert rows[0] == ["S-4", "-", "-", "4", "0", "0", "0", opened_at, "open", "-", "four"]
     sealed = found[2]
     assert rows[2] == [
-        *("S-2", "T-0001", "2", sealed["started_at"], sealed["finalized_at"], sealed["root"]),
+        *("S-2", "T-0001", "-", "2", "0", "0", "0"),
+        *(sealed["started_at"], sealed["finalized_at"], sealed["root"]),
         "two\\nlines",
     ]
 
@@ -86,8 +93,7 @@ def test_a_terminal_gets_lines_that_fit(workshop: Workshop, shown: Shown, column
     assert max(map(len, text.splitlines())) <= columns
     flat = " ".join(text.split())
     assert f"{workshop.open} open “build it <img src=x" in flat
-    assert (
-        f"{workshop.sealed} sealed “draw it first” {workshop.plan} · 2 thoughts · opened " in flat
-    )
+    did = f"{workshop.plan} · 2 thoughts · 1 task done · opened "
+    assert f"{workshop.sealed} sealed “draw it first” {did}" in flat
     assert f"root {workshop.seal['root'][:16]}…" in flat
     assert text.index(workshop.open) < text.index(workshop.sealed)

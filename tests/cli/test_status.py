@@ -26,13 +26,18 @@ def test_a_project_without_a_ledger_is_no_error(tmp_path: Path, colibri: Printed
     code, out, err = colibri(tmp_path, "status")
     assert (code, err) == (0, "")
     path = tmp_path / "data" / "colibri.db"
-    assert facts(out)["project"] == str(tmp_path)
+    assert facts(out)["project"] == f"{tmp_path} --project names it"
     assert facts(out)["store"].startswith(f"{path} there is no ledger yet; ")
     assert "colibri setup CLIENT --write" in facts(out)["next"]
     code, out, _ = colibri(tmp_path, "status", "--json")
     assert (code, json.loads(out)) == (
         0,
-        {"exists": False, "project": str(tmp_path), "path": str(path)},
+        {
+            "exists": False,
+            "project": str(tmp_path),
+            "found_by": "--project names it",
+            "path": str(path),
+        },
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -96,7 +101,8 @@ def test_the_status_has_all_that_matters(workshop: Workshop, colibri: Printed) -
     assert found["head"] == workshop.head, "as --head takes it"
     assert found["activity"].endswith("audit_verify_chain")
     assert found["sessions"].startswith(f"1 open, 1 sealed {workshop.open}  “build it <img ")
-    assert found["last seal"].startswith(f"{workshop.sealed}  2 thoughts, ")
+    assert "  6 thoughts · 1 task cancelled · opened " in found["sessions"]
+    assert found["last seal"].startswith(f"{workshop.sealed}  2 thoughts · 1 task done · ")
     assert found["root"] == workshop.seal["root"]
     assert found["tasks"] == "3, 1 ready to continue INIT 1  DONE 1  CANCELLED 1"
     assert found["open calls"].startswith(f"1 #{workshop.last}  audit_verify_chain  2026-01-01T")
@@ -115,7 +121,9 @@ def test_with_json_the_same_is_one_object(workshop: Workshop, colibri: Printed) 
     assert (found["sessions"]["open"], found["sessions"]["sealed"]) == (1, 1)
     (session,) = found["sessions"]["newest_open"]
     assert (session["session_id"], session["root"]) == (workshop.open, None)
-    assert session["record_count"] == 5
+    assert session["record_count"] == 6
+    assert session["tasks"] == {"created": 0, "done": 0, "cancelled": 1}
+    assert found["last_seal"]["tasks"] == {"created": 0, "done": 1, "cancelled": 0}
     assert found["last_seal"]["root"] == workshop.seal["root"]
     assert found["last_seal"]["finalized_at"] == workshop.seal["finalized_at"]
     assert found["tasks"] == {
@@ -195,4 +203,4 @@ def test_an_erasure_is_called_one(tmp_path: Path, colibri: Printed) -> None:
         lab.erase(*lab.seqs("thought"))
     _, out, _ = colibri(tmp_path, "status")
     assert "erased record 5: “asked for”" in facts(out)["activity"]
-    assert "1 thought, opened " in out
+    assert "1 thought · opened " in out

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ledger_writer import Lab, opened
+from tests.support.ledger_writer import TO_VERIFY, Lab, opened
 from tests.support.sample_project import IMAGE, MARKUP, Printed, Shown, Workshop
 
 
@@ -21,7 +21,7 @@ def board(tmp_path: Path) -> Path:
         lab.create("sweep", project="house", assignee="ada")
         lab.move("T-0001", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
         lab.move("T-0001", "GATHER", "ANALYZE", "PLAN", "APPLY")
-        lab.move("T-0003", "CANCELLED")
+        lab.cancel("T-0003")
     return tmp_path
 
 
@@ -92,7 +92,7 @@ def test_the_json_of_a_board_has_every_state_and_tasks_as_the_tools_have_them(
     ]
     (task,) = found["states"]["APPLY"]["tasks"]
     assert task.keys() == {
-        *("task_id", "title", "description", "project", "priority", "assignee", "status"),
+        *("task_id", "title", "description", "project", "priority", "assignee", "holder", "status"),
         *("attempt", "version", "depends_on", "created_at", "updated_at"),
     }
 
@@ -131,7 +131,7 @@ def test_one_task_has_its_fields_its_dependencies_and_what_it_needs(
         "depends on  T-0001  APPLY  lay the floor",
         "            T-0003  CANCELLED  call the cat",
         "next        APPLY  needs dependencies that are DONE or CANCELLED: T-0001 (APPLY)",
-        "            CANCELLED",
+        "            CANCELLED  needs a thought about this attempt",
         "",
         "description",
         "  the Floor's colour",
@@ -145,6 +145,53 @@ def test_one_task_has_its_fields_its_dependencies_and_what_it_needs(
         "T-0004  GATHER → ANALYZE",
         "T-0004  ANALYZE → PLAN",
     ]
+
+
+def test_whoever_holds_a_task_is_named_while_it_matters(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        for title in ("mine", "free", "done"):
+            lab.create(title)
+        lab.start("S-1", agent="ada")
+        lab.update("T-0001", claim=True, session="S-1")
+        lab.update("T-0003", status=[*TO_VERIFY, "DONE"], session="S-1", thought="it holds")
+        lab.start("S-2")
+        lab.update("T-0002", claim=True, session="S-2")
+        lab.update("T-0002", claim=False, session="S-2")
+    _, out, _ = colibri(tmp_path, "tasks")
+    assert out.splitlines() == [
+        "INIT  2",
+        "  T-0001  mine  medium · held by S-1",
+        "  T-0002  free  medium",
+        "",
+        "DONE  1",
+        "  T-0003  done  medium",
+    ]
+    _, out, _ = colibri(tmp_path, "tasks", "T-0001")
+    assert "held by     S-1 · ada · last sign of life 2026-01-01T00:00:00.0000" in out
+    assert out.splitlines()[-1].split("  ")[1:3] == ["T-0001", "claimed"]
+    _, out, _ = colibri(tmp_path, "tasks", "T-0002")
+    assert "held by" not in out
+    history = [line.split("  ")[2] for line in out.partition("\nhistory\n")[2].splitlines()]
+    assert history == ["created", "claimed", "released"]
+    _, out, _ = colibri(tmp_path, "tasks", "--json")
+    held = [task["holder"] for task in json.loads(out)["states"]["INIT"]["tasks"]]
+    assert held == ["S-1", None]
+
+
+def test_a_task_that_was_taken_over_says_from_whom(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.create("mine")
+        lab.start("S-1", agent="ada")
+        lab.update("T-0001", claim=True, session="S-1")
+        lab.start("S-2")
+        lab.update("T-0001", status="GATHER", session="S-2", minutes=0)
+    _, out, _ = colibri(tmp_path, "tasks", "T-0001")
+    taken = "INIT → GATHER, taken over from S-1, silent for 0 minutes"
+    assert f"T-0001  {taken}  #" in out
+    assert taken in colibri(tmp_path, "log", "--kind", "task")[1]
+    assert f"T-0001  {taken}  #" in colibri(tmp_path, "trail", "S-2")[1]
 
 
 def test_the_json_of_one_task_adds_to_the_task_what_it_needs_and_its_history(

@@ -34,20 +34,26 @@ def heads(text: str) -> list[str]:
     return [STAMP.sub("", line) for line in text.splitlines() if STAMP.match(line)]
 
 
+def lines_of(step: JSON) -> int:
+    """A change is one line, however many steps it took; so is a call that wrote nothing."""
+    kinds = [record["kind"].removesuffix(".text") for record in step["records"]]
+    return len(kinds) - max(0, kinds.count("task") - 1) or 1
+
+
 def test_a_session_is_told_from_its_opening_to_its_seal_and_after(
     workshop: Workshop, colibri: Printed
 ) -> None:
     code, out, err = colibri(workshop.path, "trail", workshop.sealed)
     assert (code, err) == (0, "")
     title, *_ = out.splitlines()
-    assert title.startswith(f"{workshop.sealed}  sealed  2 thoughts · opened ")
+    assert title.startswith(f"{workshop.sealed}  sealed  2 thoughts · 1 task done · opened ")
     told = [re.sub(r"  (#|R-).*", "", line) for line in heads(out)]
     task = workshop.plan
     on = [f"{task}  {before} → {after}" for before, after in pairwise(TO_VERIFY)]
     assert told == [
         "session opened",
         "plan",
-        f"{task}  INIT → GATHER",
+        f"{task}  INIT → GATHER, claimed",
         *on,
         f"{task}  VERIFY → GATHER, attempt 2",
         *on,
@@ -62,19 +68,20 @@ def test_a_session_is_told_from_its_opening_to_its_seal_and_after(
 
 
 def test_what_else_was_recorded_meanwhile_is_counted(tmp_path: Path, colibri: Printed) -> None:
-    """A task that neither the opening nor a thought names is not the session's."""
-    with Server(tmp_path, COLIBRI) as server:
+    """What another process does is not the session's, even to a task that both speak of."""
+    with Server(tmp_path, COLIBRI) as server, Server(tmp_path, COLIBRI) as other:
         server.data("audit_session_start", intent="try", session_id="mine")
-        assert server.data("task_create", title="nobody says why")["task_id"] == "T-0001"
-        server.data("thought_record", session_id="mine", type="plan", content="so")
-        server.call("task_update", task_id="T-0001", status="GATHER")
+        assert other.data("task_create", title="nobody says why")["task_id"] == "T-0001"
+        think = {"type": "plan", "content": "so", "task_id": "T-0001"}
+        server.data("thought_record", session_id="mine", **think)
+        other.call("task_update", task_id="T-0001", status="GATHER")
     last = "… {} other records from other work at that time: colibri trail --all --project " + str(
         tmp_path
     )
     _, out, _ = colibri(tmp_path, "trail", "mine")
     assert out.splitlines()[-1] == last.format(7)
     for narrowed in (["--limit", "1"], ["--type", "plan"], ["--json"]):
-        assert "meanwhile" not in colibri(tmp_path, "trail", "mine", *narrowed)[1]
+        assert "other records" not in colibri(tmp_path, "trail", "mine", *narrowed)[1]
     with Server(tmp_path, COLIBRI) as server:
         server.data("merkle_finalize", session_id="mine")
         server.data("task_create", title="after the seal")
@@ -83,15 +90,23 @@ def test_what_else_was_recorded_meanwhile_is_counted(tmp_path: Path, colibri: Pr
     assert out.splitlines()[-1] == last.format(7)
     with Server(tmp_path, COLIBRI) as server:
         server.data("audit_session_start", intent="on T-0001", session_id="all", task_id="T-0001")
-        server.call("task_update", task_id="T-0001", status="ANALYZE")
-    assert "meanwhile" not in colibri(tmp_path, "trail", "all")[1]
+        server.data("task_update", task_id="T-0001", status="ANALYZE")
+        server.call("task_update", task_id="T-0001", status="DONE")
+        server.data("task_list")
+    _, out, _ = colibri(tmp_path, "trail", "all")
+    assert "other records" not in out
+    assert [line.split("  ")[0] for line in heads(out)[1:]] == [
+        "T-0001",
+        "✗ task_update status=DONE",
+        "task_list",
+    ]
 
 
 def test_without_an_argument_it_is_the_newest_open_session(
     workshop: Workshop, colibri: Printed
 ) -> None:
     _, out, _ = colibri(workshop.path, "trail")
-    assert out.startswith(f"{workshop.open}  open  5 thoughts · ")
+    assert out.startswith(f"{workshop.open}  open  6 thoughts · 1 task cancelled · ")
     assert heads(out)[-1].startswith("… audit_verify_chain  open: it is running, or its server")
     assert f"thought  [erased]  R-{workshop.erased}" in out
     assert LONG in out
@@ -118,12 +133,43 @@ def test_without_any_session_it_says_what_to_do(tmp_path: Path, colibri: Printed
     assert heads(out)[0].startswith("T-0001  created  a task  medium")
 
 
+def test_a_resumed_session_a_repeated_call_and_an_erased_title_are_told(
+    tmp_path: Path, colibri: Printed
+) -> None:
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", intent="try", session_id="mine", agent_id="ada")
+        for _ in range(2):
+            server.data("task_create", title="once", key="k")
+        server.data("task_update", task_id="T-0001", status="GATHER", title="a secret")
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", session_id="mine", resume=True)
+    _, out, _ = colibri(tmp_path, "trail", "mine", "--json")
+    first, again = [step for step in steps(out) if step["tool"] == "task_create"]
+    assert (again["repeats"], again["records"]) == (first["seq"] - 1, [])
+    with opened(tmp_path) as db:
+        Lab(db, ledger.log_id(db)).erase(
+            *(
+                record["seq"]
+                for step in steps(out)
+                for record in step["records"]
+                if "a secret" in str(record["payload"])
+            )
+        )
+    _, out, _ = colibri(tmp_path, "trail", "mine")
+    told = [line.split("  #")[0] for line in heads(out)]
+    assert told[2].endswith(f"  repeats the call of #{first['seq'] - 1}, changed nothing")
+    assert told[3] == "T-0001  INIT → GATHER, claimed, [erased]"
+    assert told[4] == "session resumed"
+    assert "session.resume  by server " in colibri(tmp_path, "log")[1]
+
+
 def test_a_task_is_told_by_all_that_names_it(workshop: Workshop, colibri: Printed) -> None:
     _, out, _ = colibri(workshop.path, "trail", workshop.paint)
     assert out.splitlines()[0] == f"{workshop.paint}  CANCELLED  Paint the door"
     told = heads(out)
     assert told[0].startswith(f"{workshop.paint}  created  Paint the door  critical · 日本語  #")
-    assert told[1].startswith(f"{workshop.paint}  INIT → CANCELLED  #")
+    assert re.fullmatch(rf"decision  R-\d+ · {workshop.open}", told[1])
+    assert told[2].startswith(f"{workshop.paint}  INIT → CANCELLED, claimed  #")
 
 
 def test_an_id_of_both_is_the_sessions(tmp_path: Path, colibri: Printed) -> None:
@@ -158,8 +204,8 @@ def test_json_is_one_object_a_line_for_each_call(workshop: Workshop, colibri: Pr
     assert all(
         step.keys()
         == {
-            *("seq", "at", "call", "session", "task", "agent", "server", "tool", "arguments"),
-            *("outcome", "code", "duration_ms", "records"),
+            *("seq", "at", "call", "session", "task", "agent", "server", "client", "tool"),
+            *("arguments", "outcome", "code", "duration_ms", "repeats", "records"),
         }
         for step in found
     )
@@ -228,7 +274,7 @@ def test_hostile_text_stays_within_its_place(
     assert "gnp\\u202e.exe" in text
     _, out, _ = colibri(workshop.path, "trail", "--json")
     begun = [line for line in lines if re.match(r"\d\d:\d\d:\d\d  ", line)]
-    assert len(begun) == len(steps(out))
+    assert len(begun) == sum(map(lines_of, steps(out)))
     assert "14:00:00  plan  R-1" in text
     assert text.count("wrap") == WORDS.count("wrap")
     assert text.count("x" * 20) > 64_000 // columns
@@ -307,9 +353,9 @@ def test_a_session_is_followed_until_it_is_sealed(tmp_path: Path, watch: Watch) 
         server.data("thought_record", **think, content="first")
         assert json.loads(seen.line())["records"][0]["payload"]["content"] == "first"
         server.data("task_create", title="late")
+        assert json.loads(seen.line())["tool"] == "task_create"
         server.data("thought_record", **think, content="about it", task_id="T-0002")
         assert json.loads(seen.line())["records"][0]["payload"]["content"] == "about it"
-        assert json.loads(seen.line())["tool"] == "task_create"
         server.call("task_update", task_id="T-0002", status="DONE")
         assert json.loads(seen.line())["code"] == "ERR_INVALID_TRANSITION"
         server.data("merkle_finalize", session_id="L")

@@ -48,7 +48,7 @@ def test_a_registered_tool_is_listed_and_can_be_called() -> None:
     assert listing["title"] == "Greet"
     assert listing["description"] == "Say hello."
     assert listing["inputSchema"]["properties"]["name"]["type"] == "string"
-    assert listing["outputSchema"]["properties"]["data"]["required"] == ["text"]
+    assert listing["outputSchema"]["properties"]["data"]["properties"] == {"text": {}}
 
 
 @requirement("000:T-8")

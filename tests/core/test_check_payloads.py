@@ -13,9 +13,14 @@ from colibri.core.report import MAX_LISTED, TASKS, Findings
 from colibri.core.rows import Row
 
 SERVER = CALL = "00000000-0000-4000-8000-000000000000"
-ENTER: dict[str, Any] = {"server": SERVER, "sha256": None, "size": None, "tool": "task_update"}
-EXIT = {"code": None, "duration_ms": 1, "enter": 1, "outcome": "ok", "result_sha256": None}
-EXIT["tool"] = "task_update"
+ENTER: dict[str, Any] = {
+    **{"client": "agent 1", "host_session": None, "use": None},
+    **{"server": SERVER, "sha256": None, "size": None, "tool": "task_update"},
+}
+EXIT: dict[str, Any] = {
+    **{"code": None, "duration_ms": 1, "enter": 1, "outcome": "ok", "repeats": None},
+    **{"result_sha256": None, "tool": "task_update"},
+}
 AT = "2026-01-01T00:00:00.000000Z"
 DIGEST = digest_of("one")
 NESTED = {"deep": {"er": [1, {"est": True}]}}
@@ -31,7 +36,12 @@ def enter(arguments: dict[str, Any] | None, **others: Any) -> Row:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"title": None}, {"title": DIGEST}, NESTED, {"title": DIGEST, **NESTED}]
+    "arguments",
+    [
+        *({}, {"title": None}, {"title": DIGEST}, NESTED, {"title": DIGEST, **NESTED}),
+        *({"thought": None}, {"thought": {"content": DIGEST, "type": "plan"}}),
+        {"thought": {"content": DIGEST, "of": NESTED}},
+    ],
 )
 def test_arguments_may_nest_and_a_text_is_a_digest(arguments: dict[str, Any]) -> None:
     assert kinds.read(Columns.of(enter(arguments))) is not None
@@ -51,6 +61,12 @@ def test_arguments_may_nest_and_a_text_is_a_digest(arguments: dict[str, Any]) ->
         enter(None, size=1),
         enter({}, size=1, sha256="0" * 64),
         enter({}, server="nobody"),
+        enter({}, client="x" * 129),
+        enter({}, host_session=1),
+        enter({"thought": {"content": "one", "type": "plan"}}),
+        enter({"thought": {"content": {**DIGEST, "type": "plan"}}}),
+        row(1, "session.resume", {"server": "nobody"}, None),
+        row(1, "call.exit", {**EXIT, "repeats": 0}),
         row(1, "task.text", {"set": {}, "task_id": "T", "version": 1}, "T"),
         row(1, "call.exit", {**EXIT, "code": "ERR"}),
     ],
@@ -93,9 +109,9 @@ def test_a_text_that_a_call_names_and_leaves_is_held_against_what_was_there() ->
 
 
 def test_a_call_that_makes_more_than_any_tool_is_told_at_once() -> None:
-    changes = [texts(seq, seq, title=[None, str(seq)]) for seq in range(2, 5)]
-    found = broken(enter({}), *changes, row(5, "call.exit", EXIT))
-    assert (4, "stray-change") in found
+    changes = [texts(seq, seq, title=[None, str(seq)]) for seq in range(2, 13)]
+    found = broken(enter({}), *changes, row(13, "call.exit", EXIT))
+    assert (12, "stray-change") in found
 
 
 def test_of_many_findings_the_first_are_listed_and_all_are_counted() -> None:

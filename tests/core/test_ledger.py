@@ -67,7 +67,9 @@ def test_what_is_not_one_value_without_floats_is_not_loaded(data: bytes) -> None
 def test_a_refused_call_is_entered_with_the_size_and_hash_of_its_line() -> None:
     """Design §9: arguments null, size and sha256 those of the request line."""
     payload = ledger.enter_payload(server="s", tool="t", arguments=None, size=3, sha256="ab")
-    assert payload == {"server": "s", "tool": "t", "arguments": None, "size": 3, "sha256": "ab"}
+    nobody = {"client": None, "host_session": None, "use": None}
+    line = {"size": 3, "sha256": "ab"}
+    assert payload == {"server": "s", "tool": "t", "arguments": None, **nobody, **line}
 
 
 @pytest.mark.parametrize("kind", ledger.KINDS)

@@ -334,11 +334,11 @@ def test_rows_of_a_list_leave_out_description_and_depends_on(limits: Server) -> 
     """Design §7: rows in lists leave out description and depends_on."""
     made = limits.data("task_create", title="x", project="rows", description="d")
     (row,) = limits.data("task_list", project="rows")["tasks"]
-    assert row == {
-        name: value for name, value in made.items() if name not in ("description", "depends_on")
-    }
+    left_out = ("description", "depends_on", "repeated")
+    assert row == {name: value for name, value in made.items() if name not in left_out}
     (action,) = limits.data("task_next_actions", project="rows")["tasks"]
-    assert action == {**row, "next_states": ["GATHER", "CANCELLED"], "needs": {}}
+    needs = {"CANCELLED": ["a thought about this attempt"]}
+    assert action == {**row, "next_states": ["GATHER", "CANCELLED"], "needs": needs}
 
 
 def test_the_largest_content_and_every_allowed_character_come_back_as_they_were(

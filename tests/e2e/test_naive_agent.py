@@ -7,6 +7,7 @@ not lead on, fails the test: then the message is at fault.
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -73,6 +74,8 @@ class Agent:
 
     def invents(self, field: str, allowed: str) -> Any:
         """A value for a field of which only the limits are known."""
+        if allowed == "boolean":
+            return True
         if allowed.startswith("one of "):
             return allowed.removeprefix("one of ").split(", ")[0]
         example = re.search(r"such as (\S+)", allowed)
@@ -97,14 +100,31 @@ def leave_out(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) ->
     del arguments[found["field"]]
 
 
+def inside(arguments: JSON, path: str) -> tuple[JSON, str]:
+    """The object that a field is in, and its name there."""
+    *outer, field = path.split(".")
+    for name in outer:
+        arguments = arguments[name]
+    return arguments, field
+
+
 def fill_in(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
-    field = found["field"]
+    where, field = inside(arguments, found["field"])
     invented = agent.invents(field, found["allowed"])
-    arguments.setdefault(field, agent.known.get(field, invented))  # it may have been misspelt only
+    where.setdefault(field, agent.known.get(field, invented))  # it may have been misspelt only
 
 
 def choose(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
-    arguments[found["field"]] = found["values"].split(", ")[-1]
+    where, field = inside(arguments, found["field"])
+    where[field] = found["values"].split(", ")[-1]
+
+
+def replace_it(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    arguments[found["field"]] = agent.invents(found["field"], found["allowed"])
+
+
+def make_it_an_object(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    arguments[found["field"]] = {found["last"]: arguments[found["field"]]}
 
 
 def make_it_a_number(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
@@ -143,14 +163,39 @@ def make_the_legal_move_first(
     agent.wants(tool, task_id=arguments["task_id"], status=step)
 
 
+def put_the_step_between(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    steps = arguments["status"]
+    steps.insert(steps.index(found["after"]) + 1, found["states"].split(" or ")[0])
+
+
 def finish_the_others_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     for task in re.findall(r"T-\d+", found["tasks"]):
         agent.wants(tool, task_id=task, status="DONE")
 
 
-def do_as_advised(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
-    advice = {found["field"]: found["value"]} if "field" in found.groupdict() else {}
-    agent.wants(found["tool"], **advice)
+def record_one_in_it(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    agent.wants(found["tool"], session_id=found["session"])
+
+
+def give_it_with_the_move(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    arguments[found["field"]] = {}
+
+
+def take_another_task(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    (task,) = agent.wants(found["tool"], **{found["field"]: True})["tasks"]
+    arguments["task_id"] = task["task_id"]
+
+
+def claim_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+    agent.wants(found["tool"], task_id=arguments["task_id"])
+    arguments[found["field"]] = True
+
+
+def work_in_a_session_of_its_own(
+    agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
+) -> None:
+    agent.known.pop("session_id", None)
+    arguments["session_id"] = agent.wants(found["tool"])["session_id"]
 
 
 def use_what_it_answers(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
@@ -162,7 +207,8 @@ def seal_it_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
 
 
 def take_one_that_there_is(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
-    listed = agent.wants(found["tool"])
+    session = found.groupdict().get("session")
+    listed = agent.wants(found["tool"], **({"session_id": session} if session else {}))
     (rows,) = [value for value in listed.values() if isinstance(value, list)]
     wrong = next(key for key, value in arguments.items() if value == found["id"])
     id = "thought_id" if found["id"].startswith("R-") else "task_id"
@@ -195,12 +241,24 @@ READINGS: dict[str, tuple[str, Reading]] = {
         rename,
     ),
     "unknown field": (r"(?P<field>\w+): is not a known field \(", leave_out),
-    "missing field": (r"(?P<field>\w+): is required \(allowed: (?P<allowed>[^)]*)\)", fill_in),
+    "missing field": (
+        r"(?P<field>[\w.]+): is required[\w ]* \(allowed: (?P<allowed>[^)]*)\)",
+        fill_in,
+    ),
     "no such value": (
-        r"(?P<field>\w+): is not one of the allowed values \(allowed: one of (?P<values>[^)]*)\)",
+        r"(?P<field>[\w.]+): is not one of the allowed values"
+        r" \(allowed: one of (?P<values>[^)]*)\)",
         choose,
     ),
     "text for a number": (r"(?P<field>\w+): expected int, got str", make_it_a_number),
+    "text for yes or no": (
+        r"(?P<field>\w+): expected bool, got str \(allowed: (?P<allowed>boolean)\)",
+        replace_it,
+    ),
+    "text for an object": (
+        r"(?P<field>\w+): expected object, got str \(allowed: object, with \w+ and (?P<last>\w+)\)",
+        make_it_an_object,
+    ),
     "too much": (r"(?P<field>\w+): expected int <= (?P<most>\d+)", stay_within),
     "too long": (r"(?P<field>\w+): expected str of length <= (?P<most>\d+)", cut),
     "control character": (
@@ -215,17 +273,38 @@ READINGS: dict[str, tuple[str, Reading]] = {
     "not both": (r"give \w+ or (?P<field>\w+), not both", leave_out),
     "nothing to do": (r"give at least one of (?P<fields>[\w, ]+)", give_one_of),
     "illegal move": (
-        r"it can move to (?P<states>[A-Z]+(?: or [A-Z]+)*), one step at a time",
+        r" is [A-Z]+: it can move to (?P<states>[A-Z]+(?: or [A-Z]+)*)",
         make_the_legal_move_first,
+    ),
+    "illegal step": (
+        r" would be (?P<after>[A-Z]+): it can move to (?P<states>[A-Z]+(?: or [A-Z]+)*)",
+        put_the_step_between,
     ),
     "blocked": (
         r"before these are DONE or CANCELLED: (?P<tasks>T-.*); end them first",
         finish_the_others_first,
     ),
     "no evidence": (
-        r"call (?P<tool>\w+) with (?P<field>\w+) (?P<value>\S+) at least once",
-        do_as_advised,
+        r"give a (?P<field>thought) with the move",
+        give_it_with_the_move,
     ),
+    "held by another": (
+        r"is held by session .* take another with (?P<tool>\w+) and (?P<field>\w+): true",
+        take_another_task,
+    ),
+    "lost": (
+        r"read it with (?P<tool>\w+), then claim it again with (?P<field>\w+): true",
+        claim_it_again,
+    ),
+    "no session": (
+        r"it takes a session to .*: open one with (?P<tool>\w+), or",
+        work_in_a_session_of_its_own,
+    ),
+    "gone on elsewhere": (
+        r"start a session of your own with (?P<tool>\w+), or take this one back",
+        work_in_a_session_of_its_own,
+    ),
+    "used key": (r"or use a new (?P<field>key)", take_another_id),
     "final": (r"is final: .* create a new task", plan_it_anew),
     "old version": (
         r"is at version (?P<version>\d+), not \d+: .*read it again with (?P<tool>\w+)",
@@ -239,13 +318,16 @@ READINGS: dict[str, tuple[str, Reading]] = {
     "session exists": (r"start one with another (?P<field>\w+)", take_another_id),
     "sealed": (r"start a new one with (?P<tool>\w+)", use_what_it_answers),
     "not sealed": (r"call (?P<tool>\w+) to seal it", seal_it_first),
-    "nothing to seal": (r"record one with (?P<tool>\w+) first", do_as_advised),
+    "nothing to seal": (
+        r"the session (?P<session>\S+) has no .*: record one with (?P<tool>\w+) first",
+        record_one_in_it,
+    ),
     "no such task": (
         r"there is no task (?P<id>T-\d+): (?P<tool>\w+) shows",
         take_one_that_there_is,
     ),
     "no such thought": (
-        r"there is no thought (?P<id>R-\d+) .*: (?P<tool>\w+) shows",
+        r"there is no thought (?P<id>R-\d+) in the session (?P<session>\S+): (?P<tool>\w+) shows",
         take_one_that_there_is,
     ),
 }
@@ -281,12 +363,12 @@ def test_an_agent_that_knows_nothing_ends_with_verified_evidence(agent: Agent) -
         "blocked",  # so the ladder comes first
         *["illegal move"] * 5,  # from INIT to VERIFY; DONE needs
         "no evidence",  # a thought, of which is said that it needs
-        *["missing field"] * 3,  # session_id, type and content; the example's id is of
-        "no such session",  # and to open one needs
+        *["missing field"] * 2,  # type and content; to record it takes
+        "no session",  # which needs
         "missing field",  # an intent; the ladder is DONE, and the roof in APPLY
         "illegal move",  # then in VERIFY; its own
         "no evidence",  # needs the same
-        *["missing field"] * 3,  # but the session is known now
+        *["missing field"] * 2,
     ]
     session = agent.known["session_id"]
 
@@ -325,19 +407,87 @@ def test_every_other_mistake_is_corrected_from_its_message(agent: Agent) -> None
 
     agent.wants("task_update", task_id="T-0001", status="CANCELLED")
     anew = agent.wants("task_update", task_id="T-0001", title="once more")
-    assert agent.lessons() == ["final", "missing field"]
+    assert agent.lessons() == [
+        *("no evidence", *["missing field"] * 2, "no session", "missing field"),
+        *("final", "missing field"),
+    ]
     assert anew["task_id"] == "T-0004"
 
     agent.wants("audit_session_start", intent="try", session_id="mine")
     again = agent.wants("audit_session_start", intent="try", session_id="mine")
     assert agent.lessons() == ["session exists"]
     agent.wants("merkle_finalize", session_id=again["session_id"])
-    assert agent.lessons() == ["nothing to seal", "missing field", "missing field", "missing field"]
+    assert agent.lessons() == ["nothing to seal", "missing field", "missing field"]
     agent.wants("thought_record", session_id=again["session_id"], type="plan", content="late")
     assert agent.lessons() == ["sealed", "missing field"]
+    agent.wants("thought_record", session_id="S-none", type="plan", content="where?")
+    assert agent.lessons() == ["no such session", "missing field"]
     agent.wants("merkle_root", session_id=again["session_id"], proof_for="R-1")
     assert agent.lessons() == ["no such thought"]
     assert agent.wants("audit_verify_chain")["valid"] is True
+
+
+def test_the_three_calls_are_found_from_the_messages(agent: Agent, tmp_path: Path) -> None:
+    """A task claimed, moved in steps with a thought and ended; keys, others' claims, resuming."""
+    roof = agent.wants("task_create", title="Mend the roof", key="once")
+    assert agent.wants("task_create", title="Mend the roof", key="once") == {
+        **roof,
+        "repeated": True,
+    }
+    assert agent.wants("task_create", title="Fetch the ladder", key="once")["task_id"] == "T-0002"
+    assert agent.lessons() == ["used key"]
+
+    (mine,) = agent.wants("task_next_actions", claim="yes")["tasks"]
+    assert agent.lessons() == ["text for yes or no", "no session", "missing field"]
+    session = agent.known["session_id"]
+    assert (mine["task_id"], mine["holder"]) == (roof["task_id"], session)
+    steps = ["GATHER", "APPLY"]
+    begun = agent.wants("task_update", task_id="T-0001", status=steps, thought="slates, not tin")
+    assert agent.lessons() == ["text for an object", "missing field", *["illegal step"] * 2]
+    assert begun["status"] == "APPLY"
+
+    with Server(tmp_path, COLIBRI, handshake=False) as server:
+        other = Agent(server)
+        taken = other.wants("task_update", task_id="T-0001", status="GATHER")
+        assert other.lessons() == ["held by another", "no session", "missing field"]
+        assert (taken["task_id"], taken["status"]) == ("T-0002", "GATHER")
+        other.wants("task_update", task_id="T-0002", status="CANCELLED")
+        assert other.lessons() == ["no evidence", *["missing field"] * 2]
+
+    with Server(tmp_path, COLIBRI, handshake=False) as server:
+        later = Agent(server)
+        later.known["session_id"] = session
+        resumed = later.wants("audit_session_start", resume=True)
+        assert later.lessons() == ["missing field"]
+        assert (resumed["session_id"], resumed["resumed"]) == (session, True)
+        assert f"tasks that your session holds:\n- {roof['task_id']} APPLY" in resumed["brief"]
+        done = later.wants("task_update", task_id="T-0001", status=["VERIFY", "DONE"])
+        assert (done["status"], later.lessons()) == ("DONE", [])
+        agent.wants("thought_record", type="plan", content="late", session_id=session)
+        assert agent.lessons() == ["gone on elsewhere", "missing field"]
+        assert later.wants("audit_verify_chain")["valid"] is True
+
+
+def test_a_claim_that_was_lost_is_found_again_from_the_messages(tmp_path: Path) -> None:
+    short = {"COLIBRI_CLAIM_MINUTES": "0.03"}
+    with (
+        Server(tmp_path, COLIBRI, handshake=False, **short) as one,
+        Server(tmp_path, COLIBRI, handshake=False, **short) as two,
+    ):
+        sleeper, other = Agent(one), Agent(two)
+        sleeper.wants("task_create", title="roof")
+        sleeper.wants("audit_session_start", intent="sleep", session_id="sleeper")
+        sleeper.wants("task_next_actions", claim=True, session_id="sleeper")
+        time.sleep(2)
+        other.wants("audit_session_start", intent="work", session_id="other")
+        (taken,) = other.wants("task_next_actions", claim=True, session_id="other")["tasks"]
+        assert taken["holder"] == "other"
+        other.wants("task_update", task_id="T-0001", claim=False, session_id="other")
+        again = sleeper.wants(
+            "task_update", task_id="T-0001", status="GATHER", session_id="sleeper"
+        )
+        assert sleeper.lessons() == ["lost"]
+        assert (again["status"], again["holder"]) == ("GATHER", "sleeper")
 
 
 def test_every_reading_is_put_to_use() -> None:
@@ -361,21 +511,23 @@ def test_a_message_that_does_not_help_would_be_noticed(
 def test_the_handshake_tells_the_order_of_the_work(agent: Agent) -> None:
     """Whoever follows the instructions makes no mistake at all."""
     named = [word for word in re.findall(r"[a-z_]+", agent.instructions) if word in agent.tools]
-    assert named[:6] == [
+    assert named[:7] == [
         "audit_session_start",
-        "task_next_actions",
         "task_create",
+        "task_next_actions",
+        "task_update",
         "thought_record",
         "task_update",
         "merkle_finalize",
     ]
-    session = agent.wants("audit_session_start", intent="mend")["session_id"]
-    assert agent.wants("task_next_actions")["tasks"] == []
-    task = agent.wants("task_create", title="mend the roof")
-    states = agent.tools["task_update"]["inputSchema"]["properties"]["status"]["enum"]
-    thought = {"session_id": session, "task_id": task["task_id"], "type": "plan", "content": "so"}
-    agent.wants("thought_record", **thought)
-    for status in states[1:-1]:
-        agent.wants("task_update", task_id=task["task_id"], status=status)
-    agent.wants("merkle_finalize", session_id=session)
+    begin, end = map(json.loads, re.findall(r"status (\[.*?\])", agent.instructions))
+    session = agent.wants("audit_session_start", intent="mend", agent_id="me")["session_id"]
+    agent.wants("task_create", title="mend the roof")
+    (task,) = agent.wants("task_next_actions", claim=True)["tasks"]
+    about = {"task_id": task["task_id"]}
+    agent.wants("task_update", **about, status=begin, thought={"type": "plan", "content": "so"})
+    agent.wants("thought_record", **about, type="analysis", content="a slate is broken")
+    reason = {"type": "reflection", "content": "it is dry"}
+    assert agent.wants("task_update", **about, status=end, thought=reason)["status"] == "DONE"
+    assert agent.wants("merkle_finalize", session_id=session)["record_count"] == 3
     assert agent.lessons() == []

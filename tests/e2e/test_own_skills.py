@@ -58,7 +58,7 @@ class Reader:
         assert result["isError"] is False, result
         data = result["structuredContent"]["data"]
         self.answers.append((params["name"], data))
-        self.known |= {key: value for key, value in data.items() if not isinstance(value, list)}
+        self.known |= {key: value for key, value in data.items() if isinstance(value, str | int)}
         if params["name"] == "merkle_finalize":
             self.known |= result["_meta"]["colibri/receipt"]
 
@@ -92,10 +92,15 @@ def follow(project: Path, check: Callable[[Reader], None], *names: str) -> None:
 def test_working_a_task_ends_in_done(tmp_path: Path) -> None:
     def check(reader: Reader) -> None:
         task = reader.last("task_update")
-        assert (task["status"], task["assignee"]) == ("DONE", "agent-1")
+        assert (task["status"], task["holder"]) == ("DONE", None)
+        (held,) = reader.last("task_next_actions")["tasks"]
+        assert (held["task_id"], held["holder"]) == ("T-0001", reader.known["session_id"])
         moves = [data["status"] for name, data in reader.answers if name == "task_update"]
-        assert moves == ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"]
-        assert reader.server.data("thought_record_list", task_id="T-0001")["total_count"] == 2
+        assert moves == ["APPLY", "DONE"]
+        assert reader.last("audit_session_start")["resumed"] is True
+        assert reader.last("task_get")["status"] == "DONE"
+        thoughts = reader.server.data("thought_record_list", task_id="T-0001")["records"]
+        assert [thought["agent_id"] for thought in thoughts] == ["agent-1"] * 3
 
     follow(tmp_path, check, "colibri-tasks")
 
@@ -104,6 +109,9 @@ def test_a_trail_has_a_thought_of_every_type(tmp_path: Path) -> None:
     def check(reader: Reader) -> None:
         records = reader.last("thought_record_list")["records"]
         assert [r["type"] for r in records] == ["plan", "analysis", "decision", "reflection"]
+        assert {r["agent_id"] for r in records} == {"agent-1"}
+        lists = [data for name, data in reader.answers if name == "thought_record_list"]
+        assert "backups would be simpler" in str(lists[0]["records"])
 
     follow(tmp_path, check, "colibri-trail")
 

@@ -28,6 +28,7 @@ OTHER = {
     "ledger": ("at", "seq % 2"),
     "thoughts": ("idx", "seq % 2"),
     "tasks": ("version", "number % 2"),
+    "sessions": ("record_count", "open_seq % 2"),
     "task_dependencies": ("position", "position"),
 }
 
@@ -43,6 +44,8 @@ def database(tmp_path: Path) -> Iterator[Path]:
             lab.start(session)
             for type in ("plan", "decision", "plan"):
                 lab.think(session, type=type, task="T-0003")
+        lab.move("T-0004", "GATHER", session="S-1")
+        lab.move("T-0005", "GATHER", session="S-1")
         lab.erase(lab.think("S-1").seq)
         lab.seal("S-2")
     yield tmp_path / "data" / "colibri.db"

@@ -7,7 +7,7 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import sessions
 from colibri.store.sessions import Session
-from tests.support.ledger_writer import Lab, in_memory
+from tests.support.ledger_writer import SERVER, Lab, in_memory
 
 
 @pytest.fixture
@@ -23,6 +23,11 @@ def test_a_session_is_a_record_and_a_row(lab: Lab) -> None:
         session_id="S-1",
         intent="mend it",
         task_id=task,
+        agent=None,
+        server=SERVER,
+        client=None,
+        host_session=None,
+        resume_seq=None,
         started_at="2026-01-01T00:00:00.000002Z",
         open_seq=6,
         record_count=0,

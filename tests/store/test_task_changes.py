@@ -141,7 +141,7 @@ def test_the_end_of_a_task_unblocks_those_that_wait_for_it(store: TaskStore) -> 
     assert store.ready() == (["T-0001", "T-0002"], 2)
     store.finish("T-0001")
     assert store.ready() == (["T-0002"], 1)
-    store.update("T-0002", status="CANCELLED")
+    store.cancel("T-0002")
     assert store.ready() == (["T-0003"], 1)
     assert store.move("T-0003", *TO_VERIFY).open_dependencies == 0
 
@@ -215,7 +215,7 @@ def test_a_refusal_carries_its_facts_and_leaves_rows_version_and_ledger_untouche
     store.create(depends_on=["T-0001"])
     store.create(depends_on=["T-0002"])
     store.create()
-    store.update("T-0004", status="CANCELLED")
+    store.cancel("T-0004")
     what, code, fields = REFUSALS[name]
     refused = refusal(store, what)
     assert (refused.code, refused.fields) == (code, fields)
@@ -234,7 +234,7 @@ def test_a_blocked_move_names_the_open_ones_and_leaves_everything_untouched(
     assert refused.code == "ERR_BLOCKED"
     assert refused.fields == {"task_id": "T-0003", "blockers": ["T-0002", "T-0001"]}
     assert "T-0002 (INIT), T-0001 (GATHER)" in refused.message
-    assert store.update("T-0003", status="CANCELLED").status == "CANCELLED"
+    assert store.cancel("T-0003").status == "CANCELLED"
 
 
 def test_every_blocker_is_a_fact_even_where_the_sentence_names_only_twenty(
@@ -255,7 +255,7 @@ def test_a_task_past_plan_takes_no_open_dependency(store: TaskStore, state: str)
     store.create()
     store.create()
     store.create()
-    store.update("T-0003", status="CANCELLED")
+    store.cancel("T-0003")
     store.move("T-0001", *TO_VERIFY[: TO_VERIFY.index(state) + 1])
     refused = refusal(store, act(depends_on=["T-0003", "T-0002"], title="x"))
     assert (refused.code, refused.fields["blockers"]) == ("ERR_BLOCKED", ["T-0002"])
@@ -282,7 +282,7 @@ def test_done_without_evidence_is_refused_and_names_what_is_missing(store: TaskS
     refused = refusal(store, act(status="DONE", title="x"))
     assert refused.code == "ERR_WRITEBACK_REQUIRED"
     assert refused.fields == {"task_id": "T-0001", "attempt": 1}
-    assert "thought_record with task_id T-0001" in refused.message
+    assert "thought_record and task_id T-0001" in refused.message
 
 
 ORDER: list[tuple[str, JSON]] = [
@@ -311,7 +311,7 @@ def test_of_several_mistakes_the_first_in_the_order_of_the_checks_is_told(
 def test_an_ended_task_refuses_before_its_new_dependencies_are_looked_at(store: TaskStore) -> None:
     """Design §8: right after ERR_VERSION_CONFLICT."""
     store.create()
-    store.update("T-0001", status="CANCELLED")
+    store.cancel("T-0001")
     stale = act(expected_version=1, depends_on=["T-0099"])
     assert refusal(store, stale).code == "ERR_VERSION_CONFLICT"
     current = act(expected_version=2, depends_on=["T-0099"])
@@ -398,6 +398,7 @@ def test_a_task_depends_on_another_once_and_who_waits_for_it_is_found_by_an_inde
     store.create(depends_on=["T-0001"])
     with pytest.raises(ConstraintError):
         store.db.execute("INSERT INTO task_dependencies VALUES (2, 1, 1)")
+    store.give_evidence("T-0001")
     plan = plans(store.db, lambda: store.update("T-0001", status="CANCELLED"))
     assert "task_dependencies USING COVERING INDEX task_dependents (depends_on=?)" in plan
     assert store.ready() == (["T-0002"], 1)

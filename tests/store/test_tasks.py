@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colibri.core.errors import Refused
-from colibri.store import tasks
+from colibri.store import claims, tasks
 from colibri.store.sqlite import search as index
+from colibri.store.tasks import Filter
 from tests.store.conftest import Writer
 from tests.support.ledger_writer import JSON, TO_VERIFY
 from tests.support.query_plans import plans
@@ -54,17 +55,17 @@ def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: Ta
     """Design §7: next_states, needs."""
     store.create()
     store.create(depends_on=["T-0001"])
-    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == {}
+    reason = {"CANCELLED": ["a thought about this attempt"]}
+    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == reason
     plan = store.move("T-0002", "GATHER", "ANALYZE", "PLAN")
     blocked = {"APPLY": ["dependencies that are DONE or CANCELLED: T-0001 (INIT)"]}
-    assert tasks.needs(store.db, plan) == blocked
+    assert tasks.needs(store.db, plan) == {**blocked, **reason}
     assert tasks.blockers(store.db, plan.number) == [("T-0001", "INIT")]
-    store.update("T-0001", status="CANCELLED")
-    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == {}
+    store.cancel("T-0001")
+    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == reason
     assert tasks.blockers(store.db, plan.number) == []
     verify = store.move("T-0002", "APPLY", "VERIFY")
-    lacking = {"DONE": ["a thought about this attempt: thought_record with task_id T-0002"]}
-    assert tasks.needs(store.db, verify) == lacking
+    assert tasks.needs(store.db, verify) == {"DONE": reason["CANCELLED"], **reason}
     store.give_evidence("T-0002")
     assert tasks.needs(store.db, verify) == {}
     assert tasks.next_states(verify) == ("DONE", "GATHER", "CANCELLED")
@@ -104,7 +105,7 @@ def test_the_queue_leaves_out_what_has_ended_or_waits(store: TaskStore) -> None:
     store.create(project="p", depends_on=["T-0001"])
     store.create(project="q", assignee="ada")
     store.create()
-    store.update("T-0004", status="CANCELLED")
+    store.cancel("T-0004")
     assert store.ready() == (["T-0001", "T-0003"], 2)
     assert store.ready(project="p") == (["T-0001"], 1)
     assert store.ready(assignee="ada") == (["T-0001", "T-0003"], 2)
@@ -141,7 +142,7 @@ def many(store: TaskStore, count: int) -> list[JSON]:
     store.create()
     store.db.execute("DELETE FROM task_counts; DELETE FROM tasks")
     store.db.executemany(
-        "INSERT INTO tasks SELECT ?1, '-', NULL, ?3, 'low', ?4, ?2, 1, 1, '-', '-', 2, 0",
+        "INSERT INTO tasks SELECT ?1, '-', NULL, ?3, 'low', ?4, ?2, 1, 1, '-', '-', 2, 0, NULL",
         ((number, *fields.values()) for number, fields in enumerate(made, start=1)),
     )
     return made
@@ -192,6 +193,7 @@ def test_a_number_that_json_cannot_say_is_no_answer(store: TaskStore, column: st
                     read()
 
 
+AT = "2026-01-01T00:00:00.000000Z"
 PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
     "any": (lambda store: store.find(), "INTEGER PRIMARY KEY (rowid>?)"),
     "status": (lambda store: store.find(status="INIT"), "COVERING INDEX tasks_status"),
@@ -212,6 +214,19 @@ PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
     "a far page": (
         lambda store: store.find(status="INIT", offset=tasks.BLOCK),
         "task_counts USING PRIMARY KEY (field=? AND project=? AND assignee=? AND status=?",
+    ),
+    "holder": (lambda store: store.find(holder="S-1"), "INDEX tasks_held (holder=?)"),
+    "what others hold": (
+        lambda store: claims.queue(store.db, Filter(), "S-1", now=AT, minutes=60),
+        "SEARCH tasks USING INDEX tasks_held (holder>?)",
+    ),
+    "what nobody holds": (
+        lambda store: claims.free(store.db, Filter(), limit=3),
+        "SCAN tasks USING INDEX tasks_ready",
+    ),
+    "what nobody holds of a project": (
+        lambda store: claims.free(store.db, Filter(project="p"), limit=3),
+        "INDEX tasks_ready_project (project=?)",
     ),
     "the queue": (lambda store: store.ready(), "SCAN tasks USING INDEX tasks_ready"),
     "the queue of a project": (lambda store: store.ready(project="p"), "INDEX tasks_ready_project"),
@@ -237,6 +252,14 @@ def test_a_question_is_answered_from_the_index_that_is_made_for_it(
     assert used in plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN tasks\n" not in plan
+
+
+def test_only_what_one_session_holds_is_sorted(store: TaskStore) -> None:
+    store.create()
+    queue, _ = claims.queue(store.db, Filter(project="p"), "S-1", now=AT, minutes=60)
+    mine, _, rest = plans(store.db, lambda: [*queue]).partition("USE TEMP B-TREE FOR ORDER BY\n")
+    assert mine == "SEARCH tasks USING INDEX tasks_held (holder=?)\n"
+    assert rest == "SEARCH tasks USING INDEX tasks_ready_project (project=?)\n"
 
 
 def test_every_index_of_tasks_is_in_one_of_these_plans(store: TaskStore) -> None:
@@ -414,7 +437,9 @@ def test_search_and_filters_together_find_what_their_definition_finds(
 def _compare(store: TaskStore, made: list[JSON], search: str, wanted: JSON) -> None:
     for number, fields in enumerate(made, start=1):
         store.create(**{name: value for name, value in fields.items() if name != "status"})
-        if fields["status"] != "INIT":
+        if fields["status"] == "CANCELLED":
+            store.cancel(f"T-{number:04d}")
+        elif fields["status"] != "INIT":
             store.update(f"T-{number:04d}", status=fields["status"])
     expected = [
         f"T-{number:04d}"

@@ -36,7 +36,7 @@ def steps(found: Timeline, last: int) -> list[Step]:
 
 
 def of_session(lab: Lab, id: str) -> Timeline:
-    return Timeline(lab.db, session=sessions.get(lab.db, id))
+    return Timeline(lab.db, session=id)
 
 
 def scopes(lab: Lab) -> list[Callable[[], Timeline]]:
@@ -296,11 +296,12 @@ def test_a_session_says_nothing_of_other_sessions_about_its_task(lab: Lab) -> No
     lab.start("S-4", task=task)
     lab.think("S-4", "theirs", task=task)
     lab.think("S-3", "ours", task=task)
-    lab.move(task, "GATHER")
+    lab.move(task, "GATHER", session="S-3")
+    lab.update(task, claim=False, session="S-3")
+    lab.move(task, "ANALYZE", session="S-4")
     lab.seal("S-3")
-    lab.move(task, "ANALYZE")
     found = said(steps(of_session(lab, "S-3"), lab.head().seq))
-    assert found == ["session.open", "ours", "GATHER", "session.seal"]
+    assert found == ["session.open", "ours", "GATHER", "task", "session.seal"]
 
 
 def test_refused_and_reading_calls_are_steps_with_their_enter(lab: Lab) -> None:
@@ -324,16 +325,17 @@ def test_what_came_since_is_told_by_the_next_advance(lab: Lab) -> None:
     assert said(steps(found, lab.head().seq)) == ["more"]
 
 
-def test_a_task_that_a_session_turns_to_brings_its_steps_since_the_opening(lab: Lab) -> None:
-    """Who watches live learns only from the thought that the task belongs to the session."""
+def test_a_task_that_a_session_turns_to_brings_no_steps_of_others(lab: Lab) -> None:
+    """Next §2: its work are the records that name it, whatever was done to the task before."""
     found = of_session(lab, "S-2")
     steps(found, lab.head().seq)
     task = lab.create("found on the way").task_id
     assert steps(found, lab.head().seq) == []
     lab.think("S-2", "about it", task=task)
-    assert said(steps(found, lab.head().seq)) == ["about it", "INIT task.text"]
     lab.move(task, "GATHER")
-    assert said(steps(found, lab.head().seq)) == ["GATHER"]
+    assert said(steps(found, lab.head().seq)) == ["about it"]
+    lab.move(task, "ANALYZE", session="S-2")
+    assert said(steps(found, lab.head().seq)) == ["ANALYZE"]
 
 
 def test_a_call_is_open_until_its_exit_is_seen(lab: Lab) -> None:

@@ -173,7 +173,7 @@ def test_a_task_is_judged_by_the_dependencies_it_ever_had(lab: Lab) -> None:
     """Design §8: entering APPLY needs every dependency DONE or CANCELLED."""
     first, second = lab.create("one").task_id, lab.create("two").task_id
     lab.update(second, depends_on=[first])
-    lab.move(first, "CANCELLED")
+    lab.cancel(first)
     lab.move(second, *TO_VERIFY)
     assert lab.verify_task(second).valid
     third = lab.create("three", second).task_id

@@ -164,9 +164,9 @@ def _before_each_call(leak: Callable[[], object]) -> None:
 
 @fault("done-without-evidence", "a task is DONE without evidence")
 def _done_without_evidence() -> None:
-    from colibri.store import task_changes, tasks
+    from colibri.store import task_checks, tasks
 
-    for module in (task_changes, tasks):
+    for module in (task_checks, tasks):
         setattr(module, "has_evidence", lambda db, task: True)  # noqa: B010 - mypy sees the other
 
 
@@ -175,6 +175,32 @@ def _ignore_seals() -> None:
     from colibri.store import sessions
 
     sessions.get_open = sessions.get
+
+
+@fault("ignores-claims", "a task is changed that another session holds")
+def _ignore_claims() -> None:
+    from colibri.store import claims
+
+    settle = claims.settle
+    claims.settle = lambda db, task, asked: settle(db, task._replace(holder=None), asked)
+
+
+@fault("forgets-keys", "a call with a key is done again when it comes again")
+def _forget_keys() -> None:
+    from colibri.store import keys
+
+    keys.find = lambda *_, **__: None
+    keys.keep = lambda *_: None
+
+
+@fault("guesses-sessions", "of several sessions a call belongs to one of them")
+def _guess_sessions() -> None:
+    from colibri.store import sessions
+
+    def guess(*caller: Any, **now: Any) -> Any:
+        return next(iter(sessions.at_work(*caller, **now)), None)
+
+    sessions.current = guess
 
 
 @fault("counts-all", "a total ignores the filter")
@@ -209,7 +235,10 @@ def _share_stdout() -> None:
     transport.claim_stdout = lambda: os.dup(1)
 
 
-FORGOTTEN_RULES = ("done-without-evidence", "ignores-seals", "counts-all")
+FORGOTTEN_RULES = (
+    *("done-without-evidence", "ignores-seals", "counts-all"),
+    *("ignores-claims", "forgets-keys", "guesses-sessions"),
+)
 
 
 if __name__ == "__main__":

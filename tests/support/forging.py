@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from colibri.core.ledger import ERASABLE
 from colibri.core.report import LINE_OF
 from colibri.core.rows import Row
 from colibri.store.ledger import create_log
@@ -35,16 +36,25 @@ from tests.vectors.builder import (
     task_bundle,
     text_of,
     thoughts_bundle,
+    uuid,
     without,
 )
+from tests.vectors.claims import PERSON, A, B, P, told
 from tests.vectors.honest import S, erased, erased_text, finished, other_evidence, small, story
 
 OF_DATABASES = {code for code, line in LINE_OF.items() if line == "rows"}
-STORIES = (small, finished, story, erased, erased_text, other_evidence)
-TASKS = ("T-0001", "T-0002")
+
+
+def claimed() -> Log:
+    return told().log
+
+
+STORIES = (small, finished, story, erased, erased_text, other_evidence, claimed, claimed, claimed)
+TASKS = ("T-0001", "T-0002", "T-0003")
+SESSIONS = (S, A, B, P, "x")
 VALUES: tuple[Any, ...] = (
     *(None, 0, 1, 7, "x", "0" * 64, "ok", "refused", "GATHER", "DONE"),
-    *(TASKS[0], [], [TASKS[1]], [TASKS[0]]),
+    *(TASKS[0], [], [TASKS[1]], [TASKS[0]], *SESSIONS),
 )
 ARGUMENTS: tuple[Any, ...] = (
     *(None, "x", 1.5, 2**53, -1, ["a"], {"b": {"c": []}}, {"ä": 1}),
@@ -82,13 +92,37 @@ def forged(chance: Random) -> Forged:
             continue
 
 
+def forged_once(log: Log, chance: Random) -> Forged:
+    """A log with a lie in it, whole or the part of a session or a task."""
+    while True:
+        lie = copy.deepcopy(log)
+        forge_plausibly(lie, chance)
+        try:
+            return Forged(chance.choice([log_bundle, log_bundle, _of_session, _of_task])(lie))
+        except (LookupError, TypeError, ValueError):
+            continue
+
+
+def _of_session(log: Log) -> Object:
+    """Of the session that is named first."""
+    session = next(one.session for one in log.drafts if one.kind == "session.open") or ""
+    made = [one for one in log.drafts if not one.kind.startswith("call.")]
+    tasks = {one.task for one in made if one.session == session and one.task}
+    return session_bundle(log, session, tasks, tail=True)
+
+
+def _of_task(log: Log) -> Object:
+    return task_bundle(log, next(one.task for one in log.drafts if one.kind == "task") or "")
+
+
 def _of_a_part(log: Log, chance: Random) -> Forged:
     """A bundle of any scope; a part of it may be left out, and its reader may know something."""
+    session, sealed = (_one_with(log, kind, chance) for kind in ("session.open", "session.seal"))
     ways: list[Callable[[], Object]] = [
         lambda: log_bundle(log),
-        lambda: session_bundle(log, S, TASKS, tail=chance.random() < 0.5),
-        lambda: task_bundle(log, chance.choice(TASKS), TASKS[:1]),
-        lambda: thoughts_bundle(log, S, [chance.randrange(2)]),
+        lambda: session_bundle(log, session, TASKS, tail=chance.random() < 0.5),
+        lambda: task_bundle(log, chance.choice(TASKS), chance.choice([(), TASKS[:1]])),
+        lambda: thoughts_bundle(log, sealed, [chance.randrange(2)]),
     ]
     bundle = chance.choice(ways)()
     if chance.random() < 0.3:
@@ -96,6 +130,11 @@ def _of_a_part(log: Log, chance: Random) -> Forged:
     seq = chance.choice(headers(bundle))["seq"]
     head = {"seq": seq, "leaf": bundle["head"]["leaf"]} if chance.random() < 0.3 else None
     return Forged(bundle, "2:" + "ab" * 32 if chance.random() < 0.1 else None, head)
+
+
+def _one_with(log: Log, kind: str, chance: Random) -> str:
+    """A session that a record of this kind names."""
+    return chance.choice(sorted({one.session or S for one in log.drafts if one.kind == kind}))
 
 
 def tamper(bundle: Object, chance: Random) -> Object:
@@ -120,9 +159,13 @@ def forge(log: Log, chance: Random) -> None:
     ways: list[Callable[[], object]] = [
         lambda: forge_payload(draft, chance),
         lambda: forge_payload(draft, chance),
-        lambda: setattr(draft, "session", chance.choice([None, "x", S])),
+        lambda: forge_payload(draft, chance),
+        lambda: forge_member(log, draft, chance),
+        lambda: forge_member(log, draft, chance),
+        lambda: setattr(draft, "session", chance.choice(sessions_of(log))),
         lambda: setattr(draft, "task", chance.choice([None, "x", *TASKS])),
-        lambda: setattr(draft, "agent", chance.choice([None, "x"])),
+        lambda: setattr(draft, "agent", chance.choice([None, "x", PERSON])),
+        lambda: forge_names(log, draft.call, chance),
         lambda: setattr(draft, "call", other.call),
         lambda: draft.header.update({chance.choice(["at", "call", "kind"]): chance.choice(WORDS)}),
         lambda: log.drafts.pop(place),
@@ -131,6 +174,51 @@ def forge(log: Log, chance: Random) -> None:
         lambda: log.erase(draft),
     ]
     chance.choice(ways)()
+
+
+def forge_plausibly(log: Log, chance: Random) -> None:
+    """Change one record, or what one call names, so that most likely only a rule shows it."""
+    draft = chance.choice([one for one in log.drafts if one.kind != "call.enter"])
+    ways: list[Callable[[], object]] = [
+        lambda: forge_member(log, draft, chance),
+        lambda: forge_member(log, draft, chance),
+        lambda: forge_names(log, draft.call, chance),
+        lambda: forge_payload(draft, chance),
+        lambda: log.erase(chance.choice([one for one in log.drafts if one.kind in ERASABLE])),
+    ]
+    chance.choice(ways)()
+
+
+def sessions_of(log: Log) -> list[str | None]:
+    """Those that a log names, one that it does not, and none."""
+    return [None, "x", *sorted({draft.session for draft in log.drafts if draft.session})]
+
+
+def forge_names(log: Log, call: str, chance: Random) -> None:
+    """All records of a call name another session or agent."""
+    session, agent = chance.choice(sessions_of(log)), chance.choice([None, "x", PERSON])
+    name, value = chance.choice([("session", session), ("agent", agent)])
+    for draft in log.drafts:
+        if draft.call == call:
+            setattr(draft, name, value)
+
+
+def forge_member(log: Log, draft: Draft, chance: Random) -> None:
+    """A process, a repeat, a take-over or a holder that could be."""
+    body, seq = draft.body, chance.randrange(1, len(log.drafts))
+    if draft.kind == "task" and chance.random() < 0.5:
+        old, new = chance.choices(sessions_of(log), k=2)
+        old = body["set"].get("holder", [old])[0]
+        body["set"] = {**body["set"], "holder": [old, new]}
+    elif draft.kind == "task" and "taken" in body and chance.random() < 0.3:
+        del body["taken"]
+    elif draft.kind == "task":
+        body["taken"] = {"last": seq, "minutes": chance.randrange(90)}
+    elif draft.kind == "call.exit":
+        body["repeats"] = chance.choice([None, seq])
+    elif "server" in body:
+        known = {one.body["server"] for one in log.drafts if one.kind == "call.enter"}
+        body["server"] = chance.choice([*sorted(known), uuid("a third")])
 
 
 def forge_payload(draft: Draft, chance: Random) -> None:
@@ -154,7 +242,7 @@ def server_findings(forged: Forged) -> list[Finding] | None:
     if (bundle["scope"], bundle["proofs"], forged.root, forged.head) != (None, [], None, None):
         return None
     try:
-        rows = [_row(base64.b64decode(text), bundle) for text in bundle["headers"]]
+        rows = rows_of(bundle)
         head = {"seq": rows[-1].seq, "leaf": rows[-1].leaf.hex()}
         if rows != sorted(rows, key=lambda row: row.seq) or head != bundle["head"]:
             return None
@@ -170,6 +258,11 @@ def server_findings(forged: Forged) -> list[Finding] | None:
 def findings(verdict: Object) -> list[Finding]:
     """The same from the verdict of an independent verifier."""
     return sorted(((one["code"], one["seq"]) for one in verdict["findings"]), key=str)
+
+
+def rows_of(bundle: Object) -> list[Row]:
+    """The rows of a table that holds the records of a bundle."""
+    return [_row(base64.b64decode(text), bundle) for text in bundle["headers"]]
 
 
 def _row(raw: bytes, bundle: Object) -> Row:

@@ -164,14 +164,17 @@ def fill(db: Connection, records: int) -> None:
     """Append so many records, two for each call."""
     chain = ledger.Chain(db, LOG, lambda seq: seq.to_bytes(32, "big"))
     enter: JSON = {"tool": "note", "arguments": {}, "size": None, "sha256": None}
+    enter |= {"client": None, "host_session": None, "use": None}
     enter["server"] = "00000000-0000-4000-8000-00000000c01b"
+    enter |= {"client": None, "host_session": None, "use": None}
     left = {"tool": "note", "outcome": "ok", "code": None, "result_sha256": "0" * 64}
+    left["repeats"] = None
     for number in range(0, records, 2):
         call = f"00000000-0000-4000-8000-{number:012x}"
         entry = chain.append("call.enter", enter, at="2026-01-01T00:00:00.000000Z", call=call)
         chain.append(
             "call.exit",
-            {**left, "enter": entry.seq, "duration_ms": 0},
+            {**left, "enter": entry.seq, "duration_ms": 0, "repeats": None},
             at="2026-01-01T00:00:00.000000Z",
             call=call,
         )

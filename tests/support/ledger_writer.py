@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,14 +14,17 @@ from colibri.core import ledger as record
 from colibri.core.errors import Refused
 from colibri.core.ledger import Entry
 from colibri.core.report import Report
-from colibri.store import erasure, ledger, proofs, sessions, task_changes, trail
+from colibri.store import erasure, keys, ledger, proofs, sessions, task_changes, tasks, trail
+from colibri.store.claims import Asked
+from colibri.store.keys import First, Key
 from colibri.store.ledger import Chain
-from colibri.store.sessions import Session
+from colibri.store.sessions import Caller, Session
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations
 from colibri.store.sqlite.transaction import Transaction
+from colibri.store.task_changes import Change
 from colibri.store.tasks import Task
 from colibri.store.trail import Thought
 from colibri.store.verify import verify, verify_session, verify_task
@@ -50,15 +53,34 @@ class Lab:
         self.db = db
         self.log = log
         self.older = ledger.last_seq(db)  # no call has the id of an older one
+        self.client: str | None = None  # what the next calls say of theirs
         self._calls = 0
 
-    def start(self, id: str = "S-1", *, intent: str = "try", task: str | None = None) -> Session:
+    def start(
+        self,
+        id: str = "S-1",
+        *,
+        intent: str = "try",
+        task: str | None = None,
+        agent: str | None = None,
+        server: str = SERVER,
+    ) -> Session:
         def act(call: "Call") -> Session:
+            caller = Caller(server, self.client, self.client, agent)
             return sessions.start(
-                self.db, call.append, id, intent=intent, task_id=task, now=call.now
+                self.db, call.append, id, intent=intent, task_id=task, caller=caller, now=call.now
             )
 
-        return self.call("audit_session_start", act, session=id, task=task)
+        named = {"session": id, "task": task, "agent": agent}
+        return self.call("audit_session_start", act, server=server, **named)
+
+    def resume(self, id: str = "S-1", *, server: str = SERVER) -> Session:
+        def act(call: "Call") -> Session:
+            return sessions.resume(
+                self.db, call.append, id, caller=Caller(server, self.client, self.client)
+            )
+
+        return self.call("audit_session_start", act, session=id, server=server)
 
     def think(
         self,
@@ -68,46 +90,94 @@ class Lab:
         type: str = "plan",
         task: str | None = None,
         agent: str | None = None,
+        key: str | None = None,
+        server: str = SERVER,
     ) -> Thought:
         def act(call: "Call") -> Thought:
-            return trail.record(
-                self.db,
-                call.append,
-                sessions.get_open(self.db, session),
-                seq=call.next_seq,
-                type=type,
-                content=content,
-                task=task,
-            )
+            mine = sessions.get_mine(self.db, session, server)
+            said = {"type": type, "content": content, "task": task}
 
-        return self.call("thought_record", act, session=session, task=task, agent=agent)
+            def make() -> int:
+                seq = call.next_seq
+                return trail.record(self.db, call.append, mine, seq=seq, **said).seq  # type: ignore[arg-type]
 
-    def seal(self, session: str = "S-1") -> Session:
+            seq = call.once(None if key is None else Key("thought_record", session, key), make)
+            return trail.get(self.db, seq)
+
+        return self.call(
+            "thought_record", act, session=session, task=task, agent=agent, server=server, key=key
+        )
+
+    def seal(self, session: str = "S-1", *, server: str = SERVER) -> Session:
         def act(call: "Call") -> Session:
-            return proofs.seal(self.db, call.append, session, now=call.now)
+            found = sessions.get_mine(self.db, session, server)
+            return proofs.seal(self.db, call.append, found, now=call.now)
 
-        return self.call("merkle_finalize", act, session=session)
+        return self.call("merkle_finalize", act, session=session, server=server)
 
-    def create(self, title: str = "a task", *depends_on: str, **fields: Any) -> Task:
+    def create(
+        self, title: str = "a task", *depends_on: str, key: str | None = None, **fields: Any
+    ) -> Task:
         def act(call: "Call") -> Task:
             wanted = {**NEW, "title": title, "depends_on": list(depends_on), **fields}
-            return task_changes.create(self.db, call.append, fields=wanted, now=call.now)
 
-        return self.call("task_create", act)
+            def make() -> int:
+                return task_changes.create(self.db, call.append, fields=wanted, now=call.now).number
 
-    def update(self, task: str, *, expected_version: int | None = None, **changes: Any) -> Task:
+            number = call.once(None if key is None else Key("task_create", "", key), make)
+            return tasks.get(self.db, tasks.task_id(number))
+
+        return self.call("task_create", act, key=key)
+
+    def update(  # noqa: PLR0913 - as the tool has them
+        self,
+        task: str,
+        *,
+        status: str | Sequence[str] = (),
+        session: str | None = None,
+        agent: str | None = None,
+        claim: bool | None = None,
+        thought: str | None = None,
+        expected_version: int | None = None,
+        minutes: float = 60,
+        server: str = SERVER,
+        **fields: Any,
+    ) -> Task:
+        """A thought is one about the task, of the session."""
+
         def act(call: "Call") -> Task:
-            version = expected_version
-            return task_changes.update(
-                self.db, call.append, task, changes=changes, expected_version=version, now=call.now
+            found = None if session is None else sessions.get_mine(self.db, session, server)
+            steps = [status] if isinstance(status, str) else status
+            asked = Asked(found, claim, bool(steps), agent, call.now, minutes)
+            record = (
+                None
+                if thought is None
+                else functools.partial(self._add, call, session, thought, task)
             )
+            change = Change(asked, steps, fields, expected_version, record)
+            return task_changes.update(self.db, call.append, task, change)
 
-        return self.call("task_update", act, task=task)
+        return self.call("task_update", act, session=session, task=task, agent=agent, server=server)
 
-    def move(self, task: str, *states: str) -> Task:
+    def _add(self, call: "Call", session: str | None, content: str, task: str) -> Thought:
+        found = sessions.get_open(self.db, session or "")
+        said = {"type": "reflection", "content": content, "task": task}
+        return trail.record(self.db, call.append, found, seq=call.next_seq, **said)
+
+    def move(self, task: str, *states: str, session: str | None = None) -> Task:
         for status in states:
-            moved = self.update(task, status=status)
+            moved = self.update(task, status=status, session=session)
         return moved
+
+    def give_evidence(self, task: str) -> int:
+        """Record a thought about a task; its seq."""
+        if sessions.find(self.db, "S") is None:
+            self.start("S")
+        return self.think("S", task=task).seq
+
+    def cancel(self, task: str) -> Task:
+        self.give_evidence(task)
+        return self.update(task, status="CANCELLED")
 
     def read(self, tool: str = "task_list", *, session: str | None = None) -> None:
         """A call that changes nothing."""
@@ -121,8 +191,12 @@ class Lab:
         session: str | None = None,
         task: str | None = None,
         agent: str | None = None,
+        server: str = SERVER,
+        key: str | None = None,
     ) -> T:
-        with self.calling(tool, session=session, task=task, agent=agent) as call:
+        with self.calling(
+            tool, session=session, task=task, agent=agent, server=server, key=key
+        ) as call:
             try:
                 return act(call)
             except Refused as refused:
@@ -138,6 +212,8 @@ class Lab:
         task: str | None = None,
         agent: str | None = None,
         ends: bool = True,
+        server: str = SERVER,
+        key: str | None = None,
     ) -> Iterator["Call"]:
         """A call in its one transaction; one that does not end stays open."""
         named = {"session": session, "task": task, "agent": agent}
@@ -145,8 +221,16 @@ class Lab:
         with Transaction(self.db, durable=False):
             call = Call(self, self._calls, named)
             arguments = {f"{name}_id": id for name, id in named.items() if id is not None}
-            payload = record.enter_payload(server=SERVER, tool=tool, arguments=arguments)
+            arguments |= {} if key is None else {"key": key}
+            payload = record.enter_payload(
+                server=server,
+                tool=tool,
+                arguments=arguments,
+                client=self.client,
+                host_session=self.client,
+            )
             enter = call.append("call.enter", payload)
+            call.enter, call.arguments = enter.seq, arguments
             yield call
             if ends:
                 left = record.exit_payload(
@@ -156,6 +240,7 @@ class Lab:
                     code=None if call.refusal is None else call.refusal.code,
                     result_sha256=ZEROS,
                     duration_ms=1,
+                    repeats=call.repeats,
                 )
                 call.append("call.exit", left)
 
@@ -226,12 +311,26 @@ class Call:
         self.id = f"00000000-0000-4000-8000-{lab.older + number:012x}"
         self.now = f"2026-01-01T00:00:00.{number:06d}Z"
         self.refusal: Refused | None = None
+        self.enter, self.arguments = 0, dict[str, str]()
+        self.repeats: int | None = None
+        self._db = lab.db
         self._chain = Chain(lab.db, lab.log, nonce)
         self._named = named
 
     @property
     def next_seq(self) -> int:
         return self._chain.mark().seq + 1
+
+    def once(self, key: Key | None, make: Callable[[], int]) -> int:
+        """Do the work of a call, unless one with the same key has done it."""
+        first = None if key is None else keys.find(self._db, key, self.arguments, compare=True)
+        if first is not None:
+            self.repeats = first.enter
+            return first.made
+        made = make()
+        if key is not None:
+            keys.keep(self._db, key, First(self.enter, made))
+        return made
 
     def append(
         self,
@@ -308,11 +407,11 @@ def story(lab: Lab) -> Lab:
     task = lab.create("mend it", project="p").task_id
     lab.start("S-1", intent="mend", task=task)
     lab.think("S-1", "first look", type="analysis", task=task, agent="ada")
-    lab.move(task, *TO_VERIFY)
+    lab.move(task, *TO_VERIFY, session="S-1")
     for content in ("it holds", 'and "so" on\n', "für später"):
         lab.think("S-1", content, type="decision", task=task)
     lab.think("S-1", "done, because", type="reflection", task=task)
-    lab.move(task, "DONE")
+    lab.move(task, "DONE", session="S-1")
     lab.seal("S-1")
     lab.start("S-2", intent="look around")
     lab.think("S-2", "hm")

@@ -1,11 +1,14 @@
-"""All of Colibri as design §7 to §9 describe it, in plain Python that shares nothing with ours.
+"""All of Colibri as design §7 to §9 and next §2 to §5 describe it, in plain Python that shares
+nothing with ours.
 
-It adds sessions, thoughts, seals, verification and the length of the ledger to the model of tasks.
+It adds sessions, whose call it is, thoughts, keys, seals, verification and the length of the ledger
+to the model of tasks.
 What cannot be predicted is taken over from an answer once (`adopt`) and must then stay: times, ids
 and hashes that the server makes. A hash that follows from others, such as a root, is predicted.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +16,6 @@ from tests.support import task_model
 from tests.support.naive_tree import NaiveTree
 from tests.support.task_model import JSON, No
 
-TEXTS = {"title", "description"}  # in a record of their own
 ZEROS = "0" * 64
 HASH = re.compile(r"[0-9a-f]{64}")
 MADE_SESSION = re.compile(r"S-[0-9a-f]{12}")
@@ -28,8 +30,11 @@ class Session:
     session_id: str
     intent: str
     task_id: str | None
+    agent: str | None
     started_at: str
     open_seq: int
+    server: str  # the process that works in it
+    resumed: bool = False  # then no other may
     thoughts: list[JSON] = field(default_factory=list)
     root: str | None = None
     finalized_at: str | None = None
@@ -86,88 +91,231 @@ class Ledger:
             self.about[task] = self.about.get(task, 0) + count
 
 
+SELECTING = {"thought_record_list", "audit_verify_chain", "merkle_root"}  # by their session_id
+USUAL: JSON = {"priority": "medium", "depends_on": []}  # arguments that may as well be left out
+
+
 class Model(task_model.Model):
-    """A method for each tool; `records` is what its call has written beside enter and exit."""
+    """A method for each tool; `server` is the process that is called."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.server = ""
         self.sessions: dict[str, Session] = {}
         self.thoughts: list[JSON] = []
+        self.unseen: JSON | None = None  # a thought whose id no answer has told yet
+        self.keys: dict[tuple[str, str | None, str], JSON] = {}
         self.ledger = Ledger()
-        self.records = 0
         self.skills: list[JSON] = []  # of the project
         self.packaged: list[JSON] = []
 
-    # Tasks: how many records a change is.
+    # Whose call it is.
 
-    def create(self, **fields: Any) -> JSON:
-        made = super().create(**fields)
-        self.records = 2
-        return made
+    def owner(self, tool: str, arguments: JSON) -> tuple[str | None, str | None]:
+        """The session and the agent that the enter of a call names."""
+        named = None if tool in SELECTING else arguments.get("session_id")
+        if named is None and tool != "audit_session_start":
+            named = self._current()
+        agent: str | None = arguments.get("agent_id")
+        if agent is None and named in self.sessions:
+            agent = self.sessions[named].agent
+        return named, agent
 
-    def update(self, task_id: str, expected_version: int | None = None, **changes: Any) -> JSON:
-        before = dict(vars(self.tasks[task_id])) if task_id in self.tasks else {}
-        changed = super().update(task_id, expected_version, **changes)
-        kinds = {name in TEXTS for name in task_model.CHANGEABLE if before[name] != changed[name]}
-        self.records = len(kinds)
-        return changed
+    def _current(self) -> str | None:
+        """The one session that the process works in. All of them live: a walk takes minutes."""
+        mine = [
+            one.session_id
+            for one in self.sessions.values()
+            if one.server == self.server and one.root is None
+        ]
+        return mine[0] if len(mine) == 1 else None
+
+    def _working(self, session_id: str | None, *, needed: bool = False) -> Session | None:
+        id = session_id or self._current()
+        if id is None:
+            if needed:
+                raise No("ERR_SESSION_NOT_FOUND", session_id=None)
+            return None
+        session = self._open(id)
+        if session.resumed and session.server != self.server:
+            raise No("ERR_CLAIMED", session_id=id)
+        return session
+
+    def _needed(self, session_id: str | None) -> Session:
+        session = self._working(session_id, needed=True)
+        assert session is not None
+        return session
+
+    # Tasks.
+
+    def create(
+        self,
+        *,
+        key: str | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        **fields: Any,
+    ) -> JSON:
+        self._working(session_id)
+        first = self._first(("task_create", None, key), fields)
+        if first is not None:
+            return {**self.tasks[first["made"]].whole(), "repeated": True}
+        made = self.create_task(**fields)
+        self._keep(("task_create", None, key), fields, made.task_id)
+        return {**made.whole(), "repeated": False}
+
+    def update(
+        self,
+        task_id: str,
+        *,
+        status: str | Sequence[str] = (),
+        thought: JSON | None = None,
+        claim: bool | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        **changes: Any,
+    ) -> JSON:
+        session = self._working(session_id, needed=claim is True or thought is not None)
+        task = self.change(
+            task_id,
+            _id(session),
+            steps=[status] if isinstance(status, str) else [*status],
+            claim=claim,
+            with_thought=thought is not None,
+            **changes,
+        )
+        if session is not None and thought is not None:
+            self.unseen = self.thought(session, agent_id, task_id=task_id, **thought)
+        return task.whole()
+
+    def next_actions(
+        self, session_id: str | None = None, agent_id: str | None = None, **asked: Any
+    ) -> JSON:
+        session = self._working(session_id, needed=asked.get("claim", False))
+        return self.actions(_id(session), **asked)
+
+    def _first(self, key: tuple[str, str | None, str | None], asked: JSON) -> JSON | None:
+        """The first call with a key."""
+        first = self.keys.get(key)  # type: ignore[arg-type]
+        if first is not None and first["asked"] != _plain(asked):
+            before, now = first["asked"], _plain(asked)
+            names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+            enter = {"enter": first["enter"]} if first["enter"] else {}
+            raise No("ERR_KEY_REUSED", differ=names, **enter)
+        return first
+
+    def _keep(self, key: tuple[str, str | None, str | None], asked: JSON, made: Any) -> None:
+        tool, session, text = key
+        if text is not None:
+            enter = None if self.ledger.late else self.ledger.seq + 1
+            self.keys[tool, session, text] = {"asked": _plain(asked), "made": made, "enter": enter}
 
     # Sessions.
 
-    def start(self, intent: str, task_id: str | None = None, session_id: str | None = None) -> JSON:
-        if task_id is not None:
+    def start(
+        self,
+        intent: str | None = None,
+        task_id: str | None = None,
+        session_id: str | None = None,
+        agent_id: str | None = None,
+        *,
+        resume: bool = False,
+        brief: bool = True,
+    ) -> JSON:
+        """`note` is whether there is one."""
+        if resume:
+            assert session_id is not None
+            session = self._open(session_id)
+            session.server, session.resumed = self.server, True
+            intent, task_id, agent_id = session.intent, session.task_id, session.agent
+        elif task_id is not None:
             self._get(task_id)
-        if session_id in self.sessions:
+        if not resume and session_id in self.sessions:
             raise No("ERR_SESSION_EXISTS", session_id=session_id)
         self.records = 1
-        return {"session_id": session_id, "intent": intent, "task_id": task_id}
+        others = [
+            one.session_id
+            for one in self.sessions.values()
+            if (one.server, one.root) == (self.server, None) and one.session_id != session_id
+        ]
+        made = {"session_id": session_id, "intent": intent, "task_id": task_id}
+        said = {"agent_id": agent_id, "resumed": resume, "note": bool(others), "brief": brief}
+        return {**made, **said}
 
     def adopt_session(self, answer: JSON, receipt: JSON) -> None:
+        if answer["resumed"]:
+            return
         if answer["session_id"] in self.sessions:
             raise AssertionError(f"a new session has the id of an old one: {answer}")
-        self.sessions[answer["session_id"]] = Session(**answer, open_seq=receipt["seq"] - 1)
+        self.sessions[answer["session_id"]] = Session(
+            session_id=answer["session_id"],
+            intent=answer["intent"],
+            task_id=answer["task_id"],
+            agent=answer["agent_id"],
+            started_at=answer["started_at"],
+            open_seq=receipt["seq"] - 1,
+            server=self.server,
+        )
 
     def think_in(
         self,
-        session_id: str,
         type: str,
         content: str,
         task_id: str | None = None,
+        session_id: str | None = None,
         agent_id: str | None = None,
+        key: str | None = None,
     ) -> JSON:
-        session = self._open(session_id)
+        session = self._needed(session_id)
+        if task_id is not None:
+            self._get(task_id)
+        asked = {"type": type, "content": content, "task_id": task_id}
+        named = ("thought_record", session.session_id, key)
+        first = self._first(named, asked)
+        if first is not None:
+            return {**self.thoughts[first["made"]], "repeated": True}
+        self._keep(named, asked, len(self.thoughts))
         if task_id is not None:
             self.think(task_id)
         self.records = 1
+        return {**self.thought(session, agent_id, **asked), "repeated": False}
+
+    def thought(self, session: Session, agent: str | None, **said: Any) -> JSON:
+        """The next thought of a session, as far as it is known before."""
         return {
             "index": len(session.thoughts),
-            "session_id": session_id,
-            "task_id": task_id,
-            "agent_id": agent_id,
-            "type": type,
-            "content": content,
+            "session_id": session.session_id,
+            "agent_id": agent or session.agent,
+            **said,
             "prev_hash": session.thoughts[-1]["hash"] if session.thoughts else ZEROS,
         }
 
-    def adopt_thought(self, answer: JSON, receipt: JSON) -> None:
-        assert answer["seq"] == receipt["seq"] - 1
+    def adopt_thought(self, answer: JSON, seq: int) -> None:
+        assert answer["seq"] == seq
         assert answer["thought_id"] == f"R-{answer['seq']}"
         assert HASH.fullmatch(answer["hash"])
         assert all(answer["hash"] != thought["hash"] for thought in self.thoughts)
-        self.thoughts.append(answer)
-        self.sessions[answer["session_id"]].thoughts.append(answer)
+        thought = {name: value for name, value in answer.items() if name != "repeated"}
+        self.thoughts.append(thought)
+        self.sessions[answer["session_id"]].thoughts.append(thought)
 
     def recall(
         self,
         session_id: str | None = None,
         task_id: str | None = None,
         type: str | None = None,
+        search: str | None = None,
+        order: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> JSON:
         wanted = {"session_id": session_id, "task_id": task_id, "type": type}
         given = {name: value for name, value in wanted.items() if value is not None}
         found = [thought for thought in self.thoughts if given.items() <= thought.items()]
+        if search is not None:
+            found = [thought for thought in found if _has_word(thought["content"], search)]
+        if order == "newest":
+            found.reverse()
         page = found[offset : offset + limit]
         after = offset + len(page)
         return {
@@ -177,10 +325,13 @@ class Model(task_model.Model):
         }
 
     def seal(self, session_id: str) -> JSON:
-        session = self._open(session_id)
+        session = self._needed(session_id)
         if not session.thoughts:
             raise No("ERR_NO_RECORDS", session_id=session_id)
         session.root = _tree([thought["hash"] for thought in session.thoughts]).root().hex()
+        for task in self.tasks.values():
+            if task.holder == session_id:
+                task.holder = None
         self.records = 1
         return session.seal()
 
@@ -267,6 +418,20 @@ class Model(task_model.Model):
                 record_count=count,
             )
         return session
+
+
+def _id(session: Session | None) -> str | None:
+    return None if session is None else session.session_id
+
+
+def _plain(asked: JSON) -> JSON:
+    """Arguments without those that may as well be left out."""
+    return {name: value for name, value in asked.items() if value not in (None, USUAL.get(name))}
+
+
+def _has_word(text: str, start: str) -> bool:
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return any(word.startswith(start.casefold()) for word in words)
 
 
 def _is_wanted(skill: JSON, search: str | None, capability: str | None) -> bool:

@@ -81,6 +81,7 @@ MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
         r"(?<![\w.-])/home/ada(?![\w.-])"
     ],
     ("git.py", "KEPT[name]"): lambda module: list(module.KEPT.values()),
+    ("search.py", "wanted"): lambda module: [r"a|b\-c|d\.e"],  # words, escaped
     ("help.py", "phrase"): lambda module: [phrase for phrase, _ in module._PHRASES],
     ("toml.py", "f'^[ \\\\t]*\\\\[[ \\\\t]*{names}[ \\\\t]*\\\\][^\\\\r\\\\n]*'"): lambda module: [
         r"^[ \t]*\[[ \t]*[\"']?a[\"']?[ \t]*\.[ \t]*[\"']?b[\"']?[ \t]*\][^\r\n]*"

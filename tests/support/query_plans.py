@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from apsw import Connection
+from apsw import (
+    SQLITE_DBSTATUS_CACHE_HIT,
+    SQLITE_DBSTATUS_CACHE_MISS,
+    SQLITE_TRACE_PROFILE,
+    SQLITE_TRACE_STMT,
+    Connection,
+)
 
 
 def plans(db: Connection, ask: Callable[[], object]) -> str:
@@ -23,3 +29,34 @@ def plans(db: Connection, ask: Callable[[], object]) -> str:
         row[3] for sql, values in asked for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)
     ]
     return "".join(f"{step}\n" for step in found)
+
+
+def steps(db: Connection, ask: Callable[[], object]) -> int:
+    """Steps of SQLite's virtual machine: how much work it is, however busy the machine. What the
+    search index does inside is not among them.
+    """
+    ours: set[int] = set()
+    counted = 0
+
+    def count(event: dict[str, Any]) -> None:
+        nonlocal counted
+        if event["code"] == SQLITE_TRACE_STMT:
+            ours.add(event["id"])
+        elif event["id"] in ours:
+            counted += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+    db.trace_v2(SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, count)
+    try:
+        ask()
+    finally:
+        db.trace_v2(0)
+    return counted
+
+
+def pages(db: Connection, ask: Callable[[], object]) -> int:
+    """How often a page of the database was looked at, by the search index too."""
+    kinds = (SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS)
+    for kind in kinds:
+        db.status(kind, True)
+    ask()
+    return sum(db.status(kind)[0] for kind in kinds)

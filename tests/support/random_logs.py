@@ -1,6 +1,9 @@
-"""Logs that are honest, whatever is in them: refusals, erasures, open calls, quotes."""
+"""Logs that are honest, whatever is in them: refusals, erasures, open calls, quotes; sessions that
+claim tasks, lose them and go on in another process; calls with keys, which may be sent again.
+"""
 
 import random
+from typing import Any
 
 from colibri.core.errors import Refused
 from colibri.store import sessions
@@ -9,6 +12,8 @@ from tests.support.ledger_writer import Lab, in_memory
 TYPES = ("plan", "analysis", "decision", "reflection")
 TEXTS = ("so", 'a "quoted" word', "two\nlines", "für später", "\N{SNOWMAN}", '},"tool":"x"', "\\")
 STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
+SERVERS = tuple(f"00000000-0000-4000-8000-0000000000{number:02d}" for number in (1, 2))
+AGENTS = (None, "ada", "human:eve")
 ERASABLE = "('call.enter', 'session.open', 'thought', 'task.text')"
 
 
@@ -29,22 +34,23 @@ def _act(lab: Lab, chance: random.Random) -> None:
     known = [session.session_id for session in sessions.every(lab.db)]
     task = chance.choice([*tasks, None]) if tasks else None
     session, text = chance.choice(known) if known else "S-0", chance.choice(TEXTS)
-    way = chance.randrange(20)
+    key, server = chance.choice([None, None, "k", "k2"]), chance.choice(SERVERS)
+    way = chance.randrange(22)
     if way < 3 or not tasks:
-        lab.create(text, *chance.sample(tasks, min(len(tasks), chance.randrange(3))))
+        lab.create(text, *chance.sample(tasks, min(len(tasks), chance.randrange(3))), key=key)
     elif way < 5 or not known:
-        lab.start(f"S-{len(known)}", intent=text, task=task)
-    elif way < 10:
-        agent = chance.choice([None, "ada"])
-        lab.think(session, text, type=chance.choice(TYPES), task=task, agent=agent)
-    elif way < 15 and task:
-        row = lab.db.execute("SELECT status FROM tasks WHERE task_id = ?", (task,)).get
-        likely = STATES[min(STATES.index(row) + 1, 6)]
-        lab.update(task, status=chance.choice([likely, likely, chance.choice(STATES)]))
-    elif way < 17 and task:
+        lab.start(f"S-{len(known)}", intent=text, task=task, agent=chance.choice(AGENTS))
+    elif way < 9:
+        type, agent = chance.choice(TYPES), chance.choice(AGENTS)
+        lab.think(session, text, type=type, task=task, agent=agent, key=key, server=server)
+    elif way < 16 and task:
+        _work(lab, chance, task, chance.choice([None, session, session]))
+    elif way == 16 and task:
         lab.update(task, title=str(chance.random()), depends_on=chance.sample(tasks, 1))
     elif way == 17:
-        lab.seal(session)
+        lab.resume(session, server=server)
+    elif way == 20:
+        lab.seal(session, server=server)
     elif way == 18:
         with lab.calling("task_list", session=session, ends=chance.random() < 0.5):
             pass
@@ -53,6 +59,28 @@ def _act(lab: Lab, chance: random.Random) -> None:
         erasable = [int(str(seq)) for (seq,) in lab.db.execute(query)]
         if erasable:
             lab.erase_everywhere(chance.choice(erasable))
+
+
+def _work(lab: Lab, chance: random.Random, task: str, session: str | None) -> None:
+    """A change by a session or nobody: some steps, an edit, a claim, a release, with a reason."""
+    status: str = lab.db.execute("SELECT status FROM tasks WHERE task_id = ?", (task,)).get
+    place = STATES.index(status) + 1
+    likely = STATES[place : min(place + chance.randrange(1, 4), 7)]
+    steps, claim = chance.choice([(likely, None), (likely, None), ((), True), ((), False)])
+    odd = claim is not False and chance.random() < 0.2
+    reasons = TEXTS if claim is False else (None, *TEXTS)  # a person's release has one
+    fields: dict[str, Any] = {"priority": chance.choice(["low", "high"])} if odd else {}
+    lab.update(
+        task,
+        status=[chance.choice(STATES)] if odd else steps,
+        session=session,
+        claim=claim,
+        agent=chance.choice(AGENTS if session else AGENTS[:2]),
+        thought=chance.choice(reasons) if session else None,
+        minutes=chance.choice([0, 60]),
+        server=chance.choice(SERVERS),
+        **fields,
+    )
 
 
 def false_alarms(lab: Lab) -> list[str]:

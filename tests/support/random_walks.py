@@ -24,6 +24,7 @@ from tests.support.task_model import No
 from tests.support.walk_steps import KINDS, Choices, Dice
 
 STEPS = 50  # in a run
+MOST_BRIEF = 4800
 BREAKS = 0.2  # of the runs have a restart or a kill in them
 SECOND = 0.25  # of the steps are the second client's
 FAIL_AS_A = {"thought_record", "thought_record_list", "audit_verify_chain", "skill_list"}
@@ -63,6 +64,8 @@ class Walk:
         self.trace: list[str] = []  # for people
         self._program = program
         self._clients: dict[int, Server] = {}
+        self._started: Counter[int] = Counter()
+        self._owners: list[tuple[str, str | None, str | None]] = []
         self._last: JSON = {}  # the newest receipt
         self._write_skills()
 
@@ -93,6 +96,11 @@ class Walk:
         with reading(self.project / "data" / "colibri.db") as db:
             seen = Head(self._last["seq"], bytes.fromhex(self._last["head"]))
             report = verify(db, head=seen, pause=lambda: None)
+            rows = db.execute(
+                "SELECT session, agent, body FROM ledger WHERE kind = 'call.enter' ORDER BY seq"
+            )
+            entered = [(json.loads(body)["tool"], *owner) for *owner, body in rows]
+        assert [one for one in entered if one[0] not in PROBES] == self._owners
         assert report.valid, report.breaks[:3]
         assert report.open_calls == ()
         self.model.ledger.check_late(report.record_count - self.model.ledger.seq)
@@ -120,14 +128,28 @@ class Walk:
         if tool == "skill_list" and not self.model.packaged:
             self.model.packaged = self._call(who, tool, {})["structuredContent"]["data"]["packaged"]
             self.model.ledger.extend_unseen(2, None)
-        result = self._call(who, tool, arguments)
+        result = self._call(who, tool, arguments, fits=fits)
         self.model.records = 0
         if fits:
             self._compare_answer(tool, arguments, result)
         else:
             issues(result)
             self.seen["INVALID_PARAMS"] += 1
-        self._extend(tool, arguments if fits else {})
+        self._extend(tool, arguments if fits else {}, result, fits=fits)
+        if self.model.unseen is not None:
+            self._learn_thought(who, self.model.unseen)
+
+    def _learn_thought(self, who: int, expected: JSON) -> None:
+        """Of a thought that came with a move only the trail tells the id and the hash."""
+        seq, self.model.unseen = self._last["seq"] - self.model.records, None
+        newest = {"session_id": expected["session_id"], "order": "newest", "limit": 1}
+        (answer,) = self._call(who, "thought_record_list", newest)["structuredContent"]["data"][
+            "records"
+        ]
+        assert expected.items() <= answer.items(), f"{answer} instead of {expected}"
+        self.model.adopt_thought(answer, seq)
+        self.model.ledger.extend_unseen(2, None)
+        self.seen["with a thought"] += 1
 
     def _compare_answer(self, tool: str, arguments: JSON, result: JSON) -> None:
         content = result["structuredContent"]
@@ -143,12 +165,29 @@ class Walk:
         answer = content["data"]
         self._adopt(tool, answer)
         if tool in ("task_create", "task_update"):
-            expected = self.model.tasks[answer["task_id"]].whole()
+            expected = {**expected, **self.model.tasks[answer["task_id"]].whole()}
+        elif tool == "task_next_actions" and arguments.get("claim"):
+            for task in expected["tasks"]:
+                task["updated_at"] = self.model.tasks[task["task_id"]].updated_at
         elif tool == "merkle_finalize":
             expected = self.model.sessions[answer["session_id"]].seal()
+        if arguments.get("search") and arguments.get("order") == "best":
+            answer = _in_order_of(answer, expected)
         shown = _shortened(tool, answer, expected)
         assert shown == expected, f"{shown} instead of {expected}"
         self.seen[tool] += 1
+        self._note_ways(arguments, expected)
+
+    def _note_ways(self, arguments: JSON, answer: JSON) -> None:
+        ways = {
+            "repeated": answer.get("repeated"),
+            "resumed": answer.get("resumed"),
+            "several sessions": answer.get("note"),
+            "claimed": arguments.get("claim") and self.model.records,
+            "released": arguments.get("claim") is False and self.model.records,
+            "several steps": isinstance(arguments.get("status"), list),
+        }
+        self.seen.update(name for name, happened in ways.items() if happened)
 
     def _expected(self, tool: str, arguments: JSON, content: JSON) -> JSON:
         model = self.model
@@ -185,13 +224,17 @@ class Walk:
         """Take over what only the server can know."""
         if tool in ("task_create", "task_update"):
             self.model.adopt(answer)
-        if tool == "task_create":
+        if tool == "task_next_actions":
+            for task in answer["tasks"]:
+                self.model.adopt(task)
+        if tool == "task_create" and not answer["repeated"]:
             self.choices.ids.append(answer["task_id"])
         elif tool == "audit_session_start":
             self.model.adopt_session(answer, self._last)
-            self.choices.sessions.append(answer["session_id"])
-        elif tool == "thought_record":
-            self.model.adopt_thought(answer, self._last)
+            if not answer["resumed"]:
+                self.choices.sessions.append(answer["session_id"])
+        elif tool == "thought_record" and not answer["repeated"]:
+            self.model.adopt_thought(answer, self._last["seq"] - 1)
         elif tool == "merkle_finalize":
             self.model.adopt_seal(answer, self._last)
 
@@ -201,26 +244,34 @@ class Walk:
         before = [arguments["depends_on"], *(self.model.tasks[id].depends_on for id in way)]
         assert all(id in ids for id, ids in zip([*way, last], before, strict=True))
 
-    def _extend(self, tool: str, arguments: JSON) -> None:
+    def _extend(self, tool: str, arguments: JSON, result: JSON, *, fits: bool) -> None:
         """What the ledger has grown by, and which task the records name."""
         log, records = self.model.ledger, self.model.records
         if tool in PROBES:
             log.late += 1
             return
-        if tool in READS:
+        looks = tool == "task_next_actions" and not arguments.get("claim") and fits
+        if tool in READS or looks:  # neither is synced
             log.extend_unseen(2, self._last or None)
         else:
             log.extend(2 + records, self._last)
         log.name(arguments.get("task_id"), 2 + records)
         if tool == "task_create" and records:
             log.name(self.choices.ids[-1], 1 + records)  # its enter cannot name it yet
+        elif tool == "task_next_actions" and records:
+            log.name(result["structuredContent"]["data"]["tasks"][0]["task_id"], 1 + records)
 
-    def _call(self, who: int, tool: str, arguments: JSON) -> JSON:
+    def _call(self, who: int, tool: str, arguments: JSON, *, fits: bool = True) -> JSON:
+        client = self._client(who)
+        self.model.server = f"{who}.{self._started[who]}"
+        if tool not in PROBES:  # when these are recorded is open
+            self._owners.append((tool, *self.model.owner(tool, arguments if fits else {})))
         self.trace.append(f"client {who}: {tool} {json.dumps(arguments, ensure_ascii=False)}")
-        result = self._client(who).call(tool, **arguments)
+        result = client.call(tool, **arguments)
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
         receipt = result.get("_meta", {}).get("colibri/receipt")
-        assert tool in READS or (receipt is None) == (tool in PROBES), result
+        reads = tool in READS or tool == "task_next_actions"
+        assert reads or (receipt is None) == (tool in PROBES), result
         if receipt is not None:
             assert receipt["log"] == self._last.get("log", receipt["log"])
             self._last = receipt
@@ -228,6 +279,7 @@ class Walk:
 
     def _client(self, who: int) -> Server:
         if who not in self._clients:
+            self._started[who] += 1
             self._clients[who] = Server(self.project, self._program)
         return self._clients[who]
 
@@ -275,12 +327,22 @@ def _shortened(tool: str, answer: JSON, expected: JSON) -> JSON:
             "tools": answer["tools"]["count"],
             "dropped": sum(answer["dropped"].values()),
         }
-    if tool == "audit_session_start" and expected["session_id"] is None:
-        assert MADE_SESSION.fullmatch(answer["session_id"])
-        answer = {**answer, "session_id": None}
+    if tool == "audit_session_start":
+        assert len(answer["brief"] or "") <= MOST_BRIEF
+        answer = {**answer, "brief": bool(answer["brief"]), "note": bool(answer["note"])}
+        if expected["session_id"] is None:
+            assert MADE_SESSION.fullmatch(answer["session_id"])
+            answer["session_id"] = None
     if tool in ("audit_session_start", "thought_record", "audit_verify_chain"):
         return {name: answer[name] for name in expected}
     return answer
+
+
+def _in_order_of(answer: JSON, expected: JSON) -> JSON:
+    """What is best is not predicted: the same thoughts in another order."""
+    places = {thought["seq"]: place for place, thought in enumerate(expected["records"])}
+    found = sorted(answer["records"], key=lambda thought: places.get(thought["seq"], -1))
+    return {**answer, "records": found}
 
 
 def _with_named_needs(answer: JSON, expected: JSON) -> JSON:

@@ -74,7 +74,8 @@ class Workshop:
         self.hostile: int = thoughts[0]["seq"]
         self.erased: int = thoughts[-1]["seq"]
         server.data("task_update", task_id=self.build, title="Build the house", assignee=None)
-        server.data("task_update", task_id=self.paint, status="CANCELLED")
+        enough = {"type": "decision", "content": "The door stays as it is."}
+        server.data("task_update", task_id=self.paint, status="CANCELLED", thought=enough)
         server.call("thought_record", session_id=self.sealed, type="plan", content="too late")
         server.call("task_update", task_id=self.build, status="APPLY")
         server.call("task_get", task_id=self.build)

@@ -1,4 +1,5 @@
-"""Tasks as design §7 and §8 describe them, in a few lines of Python that share nothing with ours.
+"""Tasks as design §7 and §8 and next §3 and §4 describe them, in plain Python that shares nothing
+with ours.
 
 A method answers what a tool must answer: the data, or a No with the refusal's facts.
 Times are not predicted: a time that is new is taken over from the answer (`adopt`).
@@ -13,7 +14,8 @@ WAY = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"]
 ENDED = {"DONE", "CANCELLED"}
 NEEDS_ALL = {"APPLY", "VERIFY", "DONE"}
 URGENCY = ["critical", "high", "medium", "low"]
-CHANGEABLE = ("title", "description", "project", "priority", "assignee", "depends_on", "status")
+TEXTS = {"title", "description"}  # in a record of their own
+OFFERED = 3  # free tasks that a refusal names
 
 
 class No(Exception):
@@ -35,6 +37,7 @@ class Task:
     assignee: str | None = None
     depends_on: list[str] = field(default_factory=list)
     status: str = "INIT"
+    holder: str | None = None
     attempt: int = 1
     version: int = 1
     created_at: str | None = None
@@ -43,10 +46,7 @@ class Task:
 
     def moves(self) -> list[str]:
         """The states that it may go to, in the order in which they are told."""
-        if self.status in ENDED:
-            return []
-        ahead = [WAY[WAY.index(self.status) + 1]]
-        return [*ahead, *(["GATHER"] if self.status == "VERIFY" else []), "CANCELLED"]
+        return moves_from(self.status)
 
     def whole(self) -> JSON:
         return {name: value for name, value in vars(self).items() if name != "has_thought"}
@@ -56,18 +56,41 @@ class Task:
         return {name: value for name, value in self.whole().items() if name not in left_out}
 
 
+def moves_from(status: str) -> list[str]:
+    if status in ENDED:
+        return []
+    ahead = [WAY[WAY.index(status) + 1]]
+    return [*ahead, *(["GATHER"] if status == "VERIFY" else []), "CANCELLED"]
+
+
 class Model:
+    """`records` is what a call has written beside enter and exit."""
+
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
+        self.records = 0
 
-    def create(self, **fields: Any) -> JSON:
+    def create_task(self, **fields: Any) -> Task:
         depends_on = self._known(fields.pop("depends_on", []))
         task = Task(f"T-{len(self.tasks) + 1:04d}", **fields, depends_on=depends_on)
         self.tasks[task.task_id] = task
-        return task.whole()
+        self.records = 2
+        return task
 
-    def update(self, task_id: str, expected_version: int | None = None, **changes: Any) -> JSON:
+    def change(
+        self,
+        task_id: str,
+        mine: str | None,
+        *,
+        steps: list[str],
+        claim: bool | None,
+        with_thought: bool,
+        expected_version: int | None = None,
+        **changes: Any,
+    ) -> Task:
+        """A task_update by the session `mine`, or by none."""
         task = self._get(task_id)
+        self._check_holder(task, mine)
         if expected_version not in (None, task.version):
             raise No("ERR_VERSION_CONFLICT", task_id=task_id, current_version=task.version)
         if task.status in ENDED:
@@ -76,37 +99,69 @@ class Model:
             changes["depends_on"] = self._known(changes["depends_on"])
             if any(self._leads_to(other, task_id) for other in changes["depends_on"]):
                 raise No("ERR_CYCLE")
-        self._check_move(task, changes.get("status"), changes.get("depends_on", task.depends_on))
-        if any(getattr(task, name) != value for name, value in changes.items()):
-            if (task.status, changes.get("status")) == ("VERIFY", "GATHER"):
+        depends_on = changes.get("depends_on", task.depends_on)
+        self._check_steps(task, steps, depends_on, has_thought=task.has_thought or with_thought)
+        if claim is False:
+            changes["holder"] = None
+        elif mine is not None and (claim or steps):
+            changes["holder"] = mine
+        self.records = int(with_thought)
+        task.has_thought = task.has_thought or with_thought
+        changed = {name for name, value in changes.items() if getattr(task, name) != value}
+        for name in changed:
+            setattr(task, name, changes[name])
+        self._move(task, steps)
+        if steps or changed:
+            self.records += (len(steps) or bool(changed - TEXTS)) + bool(changed & TEXTS)
+            task.version += len(steps) or 1
+            task.updated_at = None
+        return task
+
+    def _move(self, task: Task, steps: list[str]) -> None:
+        for to in steps:
+            if (task.status, to) == ("VERIFY", "GATHER"):
                 task.attempt += 1
                 task.has_thought = False
-            task.version += 1
-            task.updated_at = None
-            for name, value in changes.items():
-                setattr(task, name, value)
-        return task.whole()
+            task.status = to
+        if task.status in ENDED:
+            task.holder = None
 
-    def _check_move(self, task: Task, to: str | None, depends_on: list[str]) -> None:
-        if to is not None and to not in task.moves():
-            raise No("ERR_INVALID_TRANSITION", task_id=task.task_id, next_states=task.moves())
-        after = to or task.status
+    def _check_holder(self, task: Task, mine: str | None) -> None:
+        if task.holder not in (None, mine):
+            free = [one.task_id for one in self._queue({}) if one.holder is None][:OFFERED]
+            facts = {"holder": task.holder, "is_alive": True, "free": free}
+            raise No("ERR_CLAIMED", task_id=task.task_id, **facts)
+
+    def _check_steps(
+        self, task: Task, steps: list[str], depends_on: list[str], *, has_thought: bool
+    ) -> None:
+        id, at, retried = task.task_id, task.status, False
         blockers = [id for id in depends_on if self.tasks[id].status not in ENDED]
-        if after in NEEDS_ALL and blockers:
-            raise No("ERR_BLOCKED", task_id=task.task_id, blockers=blockers)
-        if to == "DONE" and not task.has_thought:
-            raise No("ERR_WRITEBACK_REQUIRED", task_id=task.task_id, attempt=task.attempt)
+        for number, to in enumerate(steps):
+            is_retry = (at, to) == ("VERIFY", "GATHER")
+            is_late = (is_retry and number > 0) or (retried and to in ENDED)
+            if to not in moves_from(at) or is_late:
+                raise No("ERR_INVALID_TRANSITION", task_id=id, next_states=moves_from(at))
+            if to in NEEDS_ALL and blockers:
+                raise No("ERR_BLOCKED", task_id=id, blockers=blockers)
+            if to in ENDED and not has_thought:
+                raise No("ERR_WRITEBACK_REQUIRED", task_id=id, attempt=task.attempt)
+            at, retried = to, retried or is_retry
+        if not steps and task.status in NEEDS_ALL and blockers:
+            raise No("ERR_BLOCKED", task_id=id, blockers=blockers)
 
     def think(self, task_id: str) -> None:
         self._get(task_id).has_thought = True
 
-    def get(self, task_id: str) -> JSON:
+    def get(self, task_id: str, **_: Any) -> JSON:
+        """Whose call it is makes no difference."""
         task = self._get(task_id)
         return {**task.whole(), "blockers": self.blockers(task), **self._next(task)}
 
     def find(
         self, search: str | None = None, limit: int = 50, offset: int = 0, **wanted: Any
     ) -> JSON:
+        wanted = {name: wanted[name] for name in wanted.keys() - {"session_id", "agent_id"}}
         found = [task for task in self._matching(wanted) if self._has_words(task, search or "")]
         page = found[offset : offset + limit]
         after = offset + len(page)
@@ -116,17 +171,36 @@ class Model:
             "next_offset": after if page and after < len(found) else None,
         }
 
-    def next_actions(self, limit: int = 10, **wanted: Any) -> JSON:
+    def actions(
+        self, mine: str | None, *, limit: int = 10, claim: bool = False, **wanted: Any
+    ) -> JSON:
+        """A task_next_actions of the session `mine`, or of none."""
+        ready = self._queue(wanted)
+        held = [task for task in ready if task.holder is not None and task.holder == mine]
+        free = [task for task in ready if task.holder is None]
+        can = [*held, *free]
+        if claim and can and not held:
+            free[0].holder = mine
+            free[0].version += 1
+            free[0].updated_at = None
+            self.records = 1
+        shown = [{**task.row(), **self._next(task)} for task in can[: 1 if claim else limit]]
+        if claim and can:  # whoever takes it need not ask for it again
+            shown[0]["description"] = can[0].description
+        return {
+            "tasks": shown,
+            "total_count": len(can),
+            "held_by_others": len(ready) - len(can),
+        }
+
+    def _queue(self, wanted: JSON) -> list[Task]:
         ready = [
             task
             for task in self._matching(wanted)
             if task.status not in ENDED and not self.blockers(task)
         ]
         ready.sort(key=lambda task: (URGENCY.index(task.priority), -WAY.index(task.status)))
-        return {
-            "tasks": [{**task.row(), **self._next(task)} for task in ready[:limit]],
-            "total_count": len(ready),
-        }
+        return ready
 
     def blockers(self, task: Task) -> list[str]:
         return [id for id in task.depends_on if self.tasks[id].status not in ENDED]
@@ -179,6 +253,6 @@ class Model:
         for state in task.moves():
             if state in NEEDS_ALL and (blockers := self.blockers(task)):
                 needs.setdefault(state, []).append(blockers)
-            if state == "DONE" and not task.has_thought:
-                needs.setdefault(state, []).append(["thought_record", task.task_id])
+            if state in ENDED and not task.has_thought:
+                needs.setdefault(state, []).append(["thought"])
         return {"next_states": task.moves(), "needs": needs}

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from apsw import Connection
 
 from colibri.core.ledger import Entry
-from colibri.store import sessions, tasks
+from colibri.store import tasks
 from colibri.store.tasks import Filter, Task
 from tests.support import ledger_writer
 from tests.support.ledger_writer import JSON, TO_VERIFY, Lab
@@ -29,12 +30,6 @@ def in_memory() -> "TaskStore":
 class TaskStore(Lab):
     """A lab whose tasks get their evidence, are looked for and are compared."""
 
-    def give_evidence(self, task: str) -> int:
-        """Record a thought about a task; its seq."""
-        if sessions.find(self.db, "S") is None:
-            self.start("S")
-        return self.think("S", task=task).seq
-
     def finish(self, task: str) -> Task:
         self.give_evidence(task)
         return self.move(task, *TO_VERIFY, "DONE")
@@ -53,8 +48,8 @@ class TaskStore(Lab):
         return [task.task_id for task in found], total
 
     def ready(self, *, limit: int = 100, **wanted: str) -> tuple[list[str], int]:
-        found, total = tasks.ready(self.db, Filter(**wanted), limit=limit)
-        return [task.task_id for task in found], total
+        found = islice(tasks.queue(self.db, Filter(**wanted)), limit)
+        return [task.task_id for task in found], tasks.count_ready(self.db, Filter(**wanted))
 
     def breaks(self, **options: Any) -> list[tuple[int | None, str, str]]:
         return [(seq, what, detail) for seq, what, detail in self.verify(**options).breaks]

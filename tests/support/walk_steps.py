@@ -6,6 +6,7 @@ from typing import TypeVar
 from tests.support.client import JSON
 from tests.support.model import Model
 from tests.support.task_client import STATES
+from tests.support.task_model import moves_from
 
 T = TypeVar("T")
 
@@ -20,11 +21,16 @@ KINDS: dict[str, tuple[str, int]] = {
     "update": ("task_update", 5),
     "retry": ("task_update", 1),
     "wait": ("task_update", 1),
+    "claim": ("task_update", 3),
     "get": ("task_get", 3),
     "list": ("task_list", 3),
     "next_actions": ("task_next_actions", 3),
+    "take": ("task_next_actions", 3),
+    "again": ("task_create", 2),
     "start": ("audit_session_start", 2),
-    "think": ("thought_record", 7),
+    "resume": ("audit_session_start", 1),
+    "think": ("thought_record", 6),
+    "think_again": ("thought_record", 2),
     "recall": ("thought_record_list", 3),
     "seal": ("merkle_finalize", 1),
     "root": ("merkle_root", 2),
@@ -42,15 +48,29 @@ INVALID: Sequence[tuple[str, JSON]] = (
     ("task_update", {"task_id": "T-0001", "expected_version": 1}),
     ("task_update", {"task_id": "T-0001", "status": "READY"}),
     ("task_update", {"task_id": "T-0001", "title": None}),
+    ("task_update", {"task_id": "T-0001", "status": []}),
+    ("task_update", {"task_id": "T-0001", "status": ["GATHER"] * 9}),
+    ("task_update", {"task_id": "T-0001", "status": ["GATHER", "READY"]}),
+    ("task_update", {"task_id": "T-0001", "claim": "yes"}),
+    ("task_update", {"task_id": "T-0001", "claim": False, "status": "GATHER"}),
+    ("task_update", {"task_id": "T-0001", "thought": {"type": "plan"}}),
+    ("task_update", {"task_id": "T-0001", "thought": "because"}),
+    ("task_update", {"task_id": "T-0001", "session_id": "S-1", "agent_id": "ada"}),
+    ("task_create", {"title": "x", "key": ""}),
+    ("task_create", {"title": "x", "agent_id": "human:ada"}),
     ("task_create", {"title": ""}),
     ("task_create", {"title": "x", "priority": "urgent"}),
     ("task_list", {"limit": 0}),
     ("task_next_actions", {"limit": 101}),
+    ("task_next_actions", {"claim": 1}),
     ("audit_session_start", {"intent": ""}),
+    ("audit_session_start", {}),
+    ("audit_session_start", {"resume": True}),
     ("audit_session_start", {"intent": "x", "session_id": "../x"}),
     ("thought_record", {"session_id": "S", "type": "guess", "content": "x"}),
     ("thought_record", {"session_id": "S", "type": "plan"}),
     ("thought_record_list", {"offset": -1}),
+    ("thought_record_list", {"order": "worst"}),
     ("audit_verify_chain", {"session_id": "S", "task_id": "T-0001"}),
     ("merkle_finalize", {}),
     ("merkle_root", {"session_id": "S", "proof_for": "7"}),
@@ -86,12 +106,30 @@ class Choices:
         """The tool and its arguments."""
         if kind == "invalid":
             return dice.pick(INVALID)
-        if not self.ids and kind in ("advance", "update", "retry", "wait"):
+        if not self.ids and kind in ("advance", "update", "retry", "wait", "claim"):
             kind = "create"
-        if not self.sessions and kind in ("think", "seal", "root"):
+        if not self.sessions and kind in ("think", "think_again", "seal", "root", "resume"):
             kind = "start"
         arguments: JSON = getattr(self, f"_{kind}")(dice)
         return KINDS[kind][0], arguments
+
+    # Whose call it is.
+
+    def _caller(self, dice: Dice) -> JSON:
+        """Mostly nobody in particular: then the server has to tell."""
+        named: JSON = {}
+        if self.sessions and dice.one_in(3):
+            named["session_id"] = self._session(dice)
+        if dice.one_in(6):
+            named["agent_id"] = dice.pick(("ada", "bob"))
+        return named
+
+    def _holder(self, id: str, dice: Dice) -> JSON:
+        """Mostly who holds the task."""
+        holder = self.model.tasks[id].holder if id in self.model.tasks else None
+        if holder is None or dice.one_in(8):
+            return self._caller(dice)
+        return {"session_id": holder}
 
     # Tasks.
 
@@ -117,7 +155,13 @@ class Choices:
 
     def _create(self, dice: Dice) -> JSON:
         waits = {"depends_on": self._ids(dice)} if dice.one_in(2) else {}
-        return {"title": self._title(dice), **waits, **self._fields(dice)}
+        return {"title": self._title(dice), **waits, **self._fields(dice), **self._caller(dice)}
+
+    def _again(self, dice: Dice) -> JSON:
+        """A call that may have been sent before, or mostly."""
+        key = f"{self.tag}-{dice.pick('ab')}"
+        described = {"description": "other"} if dice.one_in(4) else {}
+        return {"title": f"keyed {key}", "key": key, **described, **self._caller(dice)}
 
     def _update(self, dice: Dice) -> JSON:
         id = self._id(dice)
@@ -126,23 +170,42 @@ class Choices:
             changes["status"] = dice.pick(STATES)
         if dice.one_in(4) or not changes:
             changes["title"] = self._title(dice)
-        return {"task_id": id, **changes, **self._expected(id, dice)}
+        who = self._holder(id, dice)
+        return {"task_id": id, **changes, **who, **self._expected(id, dice)}
+
+    def _claim(self, dice: Dice) -> JSON:
+        id = dice.pick(self._furthest()[:3])
+        change = {"assignee": dice.pick(("ada", "bob"))} if dice.one_in(3) else {}
+        claim = not dice.one_in(3)
+        return {"task_id": id, "claim": claim, **change, **self._holder(id, dice)}
 
     def _advance(self, dice: Dice) -> JSON:
         """Mostly straight ahead, so that tasks get far; now and then back or out."""
         id = dice.pick(self._furthest()[:3])
         moves = self.model.tasks[id].moves() or ["GATHER"]
-        to = dice.pick(moves) if dice.one_in(8) else moves[0]
-        return {"task_id": id, "status": to, **self._expected(id, dice)}
+        steps = [dice.pick(moves) if dice.one_in(8) else moves[0]]
+        for _ in range(dice.pick((0, 0, 1, 2, 3))):
+            after = moves_from(steps[-1]) or ["GATHER"]
+            steps.append(dice.pick(after) if dice.one_in(8) else after[0])
+        thought = {"thought": self._thought(dice)} if dice.one_in(3) else {}
+        status = steps if len(steps) > 1 or dice.one_in(4) else steps[0]
+        asked = {"task_id": id, "status": status, **thought, **self._holder(id, dice)}
+        return {**asked, **self._expected(id, dice)}
+
+    def _thought(self, dice: Dice) -> JSON:
+        content = dice.pick(("so", 'a "quoted" word', "two\nlines", "\N{SNOWMAN}", "\\"))
+        return {"type": dice.pick(TYPES), "content": content}
 
     def _retry(self, dice: Dice) -> JSON:
         far = self._furthest()
         ready = [id for id in far if self.model.tasks[id].status == "VERIFY"]
-        return {"task_id": dice.pick(ready or far), "status": "GATHER"}
+        id = dice.pick(ready or far)
+        return {"task_id": id, "status": "GATHER", **self._holder(id, dice)}
 
     def _wait(self, dice: Dice) -> JSON:
         """Dependencies that lead through the tasks in both directions."""
-        return {"task_id": dice.pick(self.ids), "depends_on": [dice.pick(self.ids)]}
+        id = dice.pick(self.ids)
+        return {"task_id": id, "depends_on": [dice.pick(self.ids)], **self._holder(id, dice)}
 
     def _furthest(self) -> list[str]:
         """The open tasks, those of later attempts and states first; all, if none is open."""
@@ -156,7 +219,7 @@ class Choices:
         return {"expected_version": self.model.tasks[id].version + dice.pick((0, 0, 1))}
 
     def _get(self, dice: Dice) -> JSON:
-        return {"task_id": self._id(dice)}
+        return {"task_id": self._id(dice), **self._caller(dice)}
 
     def _filter(self, dice: Dice) -> JSON:
         return _given(
@@ -170,10 +233,17 @@ class Choices:
         if dice.one_in(2):
             search = dice.pick((self.tag, f"strasse {self.tag}", "WHY", "n", "mend n", ""))
             wanted["search"] = search
+        if self.sessions and dice.one_in(4):
+            wanted["holder"] = dice.pick(self.sessions)
         return {**wanted, **self._offset(dice, len(self.model.tasks))}
 
     def _next_actions(self, dice: Dice) -> JSON:
-        return {**self._filter(dice), "limit": dice.pick((100, 1, 5, 10))}
+        limit = {"limit": dice.pick((100, 1, 5, 10))}
+        return {**self._filter(dice), **limit, **self._caller(dice)}
+
+    def _take(self, dice: Dice) -> JSON:
+        wanted = self._filter(dice) if dice.one_in(3) else {}
+        return {**wanted, "claim": True, **self._caller(dice)}
 
     def _offset(self, dice: Dice, most: int) -> JSON:
         return {"offset": dice.pick((0, 1, 2, 5, most))} if dice.one_in(2) else {}
@@ -198,16 +268,23 @@ class Choices:
         if self.sessions and dice.one_in(4):
             named = dice.pick(self.sessions)
         chosen = {} if dice.one_in(3) else {"session_id": named}
-        return {"intent": intent, **chosen, **self._about(dice)}
+        told = {} if dice.one_in(3) else {"brief": False}
+        agent = _given(agent_id=dice.pick((None, "ada", "eve")))
+        return {"intent": intent, **chosen, **told, **agent, **self._about(dice)}
+
+    def _resume(self, dice: Dice) -> JSON:
+        return {"session_id": self._session(dice), "resume": True, "brief": dice.one_in(2)}
 
     def _think(self, dice: Dice) -> JSON:
-        return {
-            "session_id": self._session(dice),
-            "type": dice.pick(TYPES),
-            "content": dice.pick(("so", 'a "quoted" word', "two\nlines", "\N{SNOWMAN}", "\\")),
-            **self._about(dice),
-            **_given(agent_id=dice.pick((None, "ada", "bob"))),
-        }
+        named = {} if dice.one_in(3) else {"session_id": self._session(dice)}
+        agent = _given(agent_id=dice.pick((None, "ada", "bob")))
+        return {**self._thought(dice), **named, **agent, **self._about(dice)}
+
+    def _think_again(self, dice: Dice) -> JSON:
+        """A call that may have been sent before, or mostly."""
+        key = dice.pick("ab")
+        content = "otherwise" if dice.one_in(4) else f"keyed {key}"
+        return {"session_id": self._session(dice), "type": "plan", "content": content, "key": key}
 
     def _recall(self, dice: Dice) -> JSON:
         wanted = _given(type=dice.pick((None, None, *TYPES)), limit=dice.pick((500, 1, 3, None)))
@@ -215,7 +292,16 @@ class Choices:
             wanted["session_id"] = self._session(dice)
         if dice.one_in(3):
             wanted["task_id"] = self._id(dice)
+        if dice.one_in(4):
+            wanted["order"] = dice.pick(("oldest", "newest"))
+        if "session_id" in wanted and dice.one_in(3):
+            return {**wanted, **self._searched(dice)}
         return {**wanted, **self._offset(dice, len(self.model.thoughts))}
+
+    def _searched(self, dice: Dice) -> JSON:
+        """One word, or how it begins, in a session: few enough to be found all."""
+        word = dice.pick(("so", "quot", "LINES", "keyed", "nowhere"))
+        return {"search": word, "order": dice.pick(("oldest", "newest", "best")), "limit": 500}
 
     def _seal(self, dice: Dice) -> JSON:
         return {"session_id": self._session(dice)}

@@ -110,14 +110,14 @@ def test_every_tool_says_what_an_agent_needs() -> None:
         listing = tool["listing"]
         assert listing["title"]
         assert listing["description"].endswith(".")
-        assert listing["annotations"].keys() == {
-            "readOnlyHint",
-            "destructiveHint",
-            "idempotentHint",
-            "openWorldHint",
-        }
-        assert listing["annotations"]["destructiveHint"] is False
-        assert listing["annotations"]["openWorldHint"] is False
+        hints = listing["annotations"]
+        assert hints["openWorldHint"] is False
+        if not hints["readOnlyHint"]:  # the other two say nothing of what only reads
+            assert hints["destructiveHint"] is False
+            assert hints["idempotentHint"] is False
+        assert hints.keys() == {"readOnlyHint", "openWorldHint"} | (
+            set() if hints["readOnlyHint"] else {"destructiveHint", "idempotentHint"}
+        )
         assert tool["lane"] in ("probe", "read", "write")
 
 
@@ -159,19 +159,19 @@ def test_all_tools_together_cost_an_agent_less_than_3000_tokens() -> None:
 
 def test_the_instructions_are_short_and_tell_the_order_of_a_session() -> None:
     """Design §1: the agent must succeed on the first try from what it is told."""
-    assert len(catalogue.INSTRUCTIONS) < 1200
+    assert len(catalogue.INSTRUCTIONS) < 1400
     names = [tool.name for tool in catalogue.CATALOGUE]
     named = [word for word in re.findall(r"[a-z_]+", catalogue.INSTRUCTIONS) if word in names]
     assert named == [
         "audit_session_start",
-        "task_next_actions",
         "task_create",
+        "task_next_actions",
+        "task_update",
         "thought_record",
         "task_update",
         "merkle_finalize",
         "audit_verify_chain",
         "skill_list",
-        "server_health",
     ]
 
 
@@ -186,4 +186,6 @@ def test_the_states_stand_in_the_order_of_the_work() -> None:
     tools = {tool["listing"]["name"]: tool for tool in json.loads(catalogue.render())["tools"]}
     status = tools["task_update"]["listing"]["inputSchema"]["properties"]["status"]
     work = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
-    assert status["enum"] == work
+    one, several = status["anyOf"]
+    assert one["enum"] == work
+    assert several["items"]["enum"] == work

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
 from colibri.tools import schema, text
+from colibri.tools.issues import MAX_ISSUES
 from colibri.tools.tool import Tool
 
 SECRET = "sk-never-repeat-this"
@@ -113,7 +114,9 @@ def test_every_issue_is_listed_field_by_field() -> None:
         ("limit", 0, "limit", "expected int >= 1", "integer, 1 to 500"),
         ("limit", True, "limit", "expected int, got bool", "integer, 1 to 500"),
         ("description", 1, "description", "expected str | null, got int", "string or null"),
-        ("at", {"x": 10}, "at.x", "expected int <= 9", "object or null"),
+        ("at", {"x": 10}, "at.x", "expected int <= 9", "integer, 0 to 9"),
+        ("at", {}, "at.x", "is required", "integer, 0 to 9"),
+        ("at", 7, "at", "expected object | null, got int", "object, with x and y or null"),
         ("path", [{"x": 1}, {}], "path[1]", "Object missing required field x", None),
         ("path", [{"x": 1}, {"x": "1"}], "path[1].x", "expected int, got str", None),
         ("path", [{"x": 1}] * 4, "path", "expected array of length <= 3", None),
@@ -126,7 +129,8 @@ def test_an_issue_says_where_what_was_wrong_and_what_is_allowed(
     found = issues(Task, {"title": "a", "type": "plan", field: value})
     assert found.keys() == {path}
     assert found[path]["problem"] == problem
-    assert found[path]["allowed"] == (allowed or "array, at most 3 items, each object")
+    points = "array, at most 3 items, each object, with x and y"
+    assert found[path]["allowed"] == (allowed or points)
 
 
 def test_a_missing_field_is_named_with_what_it_takes() -> None:
@@ -289,27 +293,24 @@ def test_unknown_keys_are_open_where_they_are_ignored() -> None:
     assert "additionalProperties" not in schema.input_schema(Loose)
 
 
-@pytest.mark.parametrize("pattern", ["A", "B"])
-def test_an_output_schema_is_the_envelope(pattern: Literal["A", "B"]) -> None:
-    """Design §6: an object at its root, the failure branch inside, open to additions."""
-    made = schema.output_schema(Loose, pattern)
+def test_an_output_schema_is_the_envelope_and_the_names_in_it() -> None:
+    """Next §4: every word of tools/list costs tokens."""
+    made = schema.output_schema(Loose)
     assert made["type"] == "object"
     assert made["required"] == ["ok"]
     assert made["properties"].keys() == {"ok", "data", "error"}
     assert made["properties"]["ok"] == {"type": "boolean"}
-    assert made["properties"]["error"]["required"] == ["code", "message"]
+    assert made["properties"]["error"] == {"type": "object"}
     assert everything(made, lambda node: "additionalProperties" in node) == []
-    data = made["properties"]["data"]
-    if pattern == "B":
-        data, refusal = data["anyOf"]
-        assert refusal["properties"]["ok"] == {"const": False}
-        assert refusal["required"] == ["ok", "error"]
-    assert data["properties"] == {"n": {"type": "integer"}}
+    assert made["properties"]["data"] == {"type": "object", "properties": {"n": {}}}
+
+
+CHANGING = {"destructiveHint": False, "idempotentHint": True}
 
 
 @pytest.mark.parametrize("capability", list(Capability))
 def test_a_listing_has_what_a_client_shows(capability: Capability) -> None:
-    """Design §7: readOnlyHint is false for what changes something."""
+    """Next §4: no hint that says nothing; to what only reads, the other two do not apply."""
     tool = Tool(
         name="t",
         title="T",
@@ -326,9 +327,8 @@ def test_a_listing_has_what_a_client_shows(capability: Capability) -> None:
         "inputSchema": schema.input_schema(Loose),
         "annotations": {
             "readOnlyHint": capability != Capability.CHANGE,
-            "destructiveHint": False,
-            "idempotentHint": True,
             "openWorldHint": False,
+            **(CHANGING if capability is Capability.CHANGE else {}),
         },
     }
 
@@ -347,7 +347,7 @@ def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
 
     with pytest.raises(Invalid) as refusal:
         schema.Validator(Strict)({f"key{n}": 1 for n in range(20_000)})
-    assert len(refusal.value.issues) == schema.MAX_ISSUES + 1
+    assert len(refusal.value.issues) == MAX_ISSUES + 1
     assert "19950 more" in str(refusal.value.issues[-1]["problem"])
 
 

@@ -97,6 +97,9 @@ class Log:
             "server": uuid("server"),
             "tool": tool,
             "arguments": arguments if arguments is not None else {},
+            "client": "vectors 1",
+            "host_session": None,
+            "use": None,
             "size": None,
             "sha256": None,
         }
@@ -115,6 +118,7 @@ class Log:
             "code": code,
             "result_sha256": sha(b"answer").hex(),
             "duration_ms": 3,
+            "repeats": None,
         }
         return self.add(
             "call.exit", enter.call, body, session=enter.session, task=enter.task, agent=enter.agent
@@ -328,6 +332,7 @@ def session_bundle(
     own = {n for n in stretch if made.headers[n - 1]["session"] == session}
     kinds = ("task", "task.text")
     own |= {n for n, h in numbered[:end] if h["kind"] in kinds and h["task"] in set(tasks)}
+    own |= ends_of(made, holders(made, own), end)
     calls = {made.headers[n - 1]["call"] for n in own}
     own |= {n for n, h in numbered if h["kind"].startswith("call.") and h["call"] in calls}
     present = own | set(stretch)
@@ -362,11 +367,12 @@ def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
     made = log.make()
     numbered = list(enumerate(made.headers, 1))
     thoughts = {n for n, h in numbered if (h["kind"], h["task"]) == ("thought", task)}
-    sessions = {made.headers[n - 1]["session"] for n in thoughts}
-    ends = ("session.open", "session.seal")
-    own = thoughts | {n for n, h in numbered if h["kind"] in ends and h["session"] in sessions}
     tasks = {task, *depends_on}
-    own |= {n for n, h in numbered if h["kind"] in ("task", "task.text") and h["task"] in tasks}
+    own = {n for n, h in numbered if h["kind"] in ("task", "task.text") and h["task"] in tasks}
+    sessions = holders(made, own)
+    own |= thoughts
+    sessions |= {made.headers[n - 1]["session"] for n in own}
+    own |= ends_of(made, sessions, len(numbered))
     calls = {made.headers[n - 1]["call"] for n in own}
     own |= {n for n, h in numbered if h["kind"].startswith("call.") and h["call"] in calls}
     for n, draft in enumerate(log.drafts, 1):
@@ -376,6 +382,19 @@ def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
     sealed = {h["session"] for n, h in numbered if n in own and h["kind"] == "session.seal"}
     proven = [n for n in sorted(thoughts) if made.headers[n - 1]["session"] in sealed]
     return {**bundle, "scope": {"task": task}, "proofs": [proof_of(made, n) for n in proven]}
+
+
+def holders(made: Made, seqs: Iterable[int]) -> set[str]:
+    """The sessions that the records of tasks name as holders."""
+    changed = [made.drafts[n - 1].body for n in seqs if made.drafts[n - 1].kind == "task"]
+    return {id for body in changed for id in body["set"].get("holder", ()) if id}
+
+
+def ends_of(made: Made, sessions: Iterable[str | None], last: int) -> set[int]:
+    """Where these sessions are opened, resumed and sealed."""
+    kinds, wanted = ("session.open", "session.resume", "session.seal"), {*sessions} - {None}
+    numbered = enumerate(made.headers[:last], 1)
+    return {n for n, h in numbered if h["kind"] in kinds and h["session"] in wanted}
 
 
 def proof_of(made: Made, seq: int) -> Object:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.vectors import (
     about,
+    claims,
     digests,
     forged,
     further,
@@ -23,21 +24,22 @@ from tests.vectors import (
 )
 from tests.vectors.builder import Object
 
-FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about, digests)
+FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about, digests, claims)
 
 
 def main(arguments: list[str]) -> int:
     (directory,) = map(Path, arguments)
     index: list[Object] = []
+    names = ["index.json"]
     for family in FAMILIES:
         for vector in family.vectors():
             path = directory / vector.file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(vector.data())
             index.append(vector.entry())
+            names.append(vector.file)
     _write(directory / "index.json", index)
-    files = sorted(path for path in directory.rglob("*.json"))
-    sums = [f"{_sha(path)}  {path.relative_to(directory).as_posix()}\n" for path in files]
+    sums = [f"{_sha(directory / name)}  {name}\n" for name in sorted(names)]
     (directory / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     return 0
 

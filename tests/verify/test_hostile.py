@@ -258,11 +258,11 @@ def payload(body: bytes) -> bytes:
     return text_of({**bundle, "payloads": {"1": secret}})
 
 
-ENTER = b'{"arguments":{"a":[%b]},"server":"' + uuid("s").encode()
-ENTER += b'","sha256":null,"size":null,"tool":"t"}'
+ENTER = b'{"arguments":{"a":[%b]},"client":null,"host_session":null,"server":"' + uuid("s").encode()
+ENTER += b'","sha256":null,"size":null,"tool":"t","use":null}'
 ITEMS: dict[str, tuple[Callable[[], bytes], str | None]] = {
-    "as many items as are allowed": (lambda: ENTER % (b"{}," * 199_992 + b"{}"), None),
-    "an item too many": (lambda: ENTER % (b"{}," * 199_994 + b"{}"), "bad-payload"),
+    "as many items as are allowed": (lambda: ENTER % (b"{}," * 199_989 + b"{}"), None),
+    "an item too many": (lambda: ENTER % (b"{}," * 199_991 + b"{}"), "bad-payload"),
     "commas in a text": (lambda: ENTER % (b'"' + b"[,{" * 1_000_000 + b'"'), None),
     "12 MB of small objects": (lambda: ENTER % (b"{}," * 4_000_000 + b"{}"), "bad-payload"),
     "nested deeply": (lambda: ENTER % (b"[" * 1_000_000 + b"]" * 1_000_000), "bad-payload"),
@@ -360,6 +360,8 @@ def test_a_way_back_is_found_however_long_it_is(node: Node) -> None:
     log = Log()
     for number in range(60):
         log.create(f"T-{number:04}", [f"T-{number - 1:04}"] if number else [])
+    log.start(S)
+    log.think(S, task="T-0030")
     log.walk("T-0030", "CANCELLED")
     log.update("T-0000", depends_on=["T-0059"])
     wide = Log()

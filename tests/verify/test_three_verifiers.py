@@ -2,13 +2,16 @@
 
 import random
 from collections import Counter
+from pathlib import Path
 from types import ModuleType
 
-from tests.support.forging import Forged, findings, forged, server_findings
+from tests.support.claiming import SESSIONS, counted, drafts_of, exported, write_log
+from tests.support.forging import Forged, findings, forged, forged_once, server_findings
 from tests.vectors.builder import bundle_from, text_of
 from tests.verify.conftest import INDEX, VECTORS, Node, without_words
 
 FORGERIES = 500  # 5,000 in scripts/torture agreement
+CALLS, LIES = 80, 100
 
 
 def test_the_server_finds_in_every_vector_of_a_log_what_the_verifiers_find(
@@ -50,3 +53,28 @@ def test_all_three_find_the_same_in_logs_that_were_forged_at_random(
     assert len(seen) > 20, seen
     wanted = {"log", "session", "task", "thoughts", "good", "bad", "by the server"}
     assert kinds.keys() >= wanted and min(kinds.values()) > 40, kinds
+
+
+def test_all_three_find_the_same_in_what_real_servers_wrote_with_one_lie_in_it(
+    python: ModuleType, node: Node, tmp_path: Path
+) -> None:
+    """Claims, take-overs, resumed sessions and repeats; without a lie every bundle is good."""
+    chance = random.Random(1215)
+    honest = write_log(tmp_path, chance, CALLS)
+    log, seen = drafts_of(honest), Counter[str]()
+    assert min(counted(log).values()) > 0, counted(log)
+    assert server_findings(Forged(honest)) == []
+    tasks = sorted({draft.task for draft in log.drafts if draft.kind == "task" and draft.task})
+    parts = [exported(tmp_path, "--session", id) for id in SESSIONS]
+    parts += [exported(tmp_path, "--task", id) for id in tasks]
+    lies = [forged_once(log, chance) for _ in range(LIES)]
+    cases = [Forged(bundle) for bundle in (honest, *parts)] + lies
+    others = node("verify", [case.for_node() for case in cases])
+    for place, (case, other) in enumerate(zip(cases, others, strict=True)):
+        mine = python.verify(text_of(case.bundle)).as_json()
+        assert without_words(mine) == without_words(other), case.for_node()
+        assert server_findings(case) in (None, findings(mine)), case.for_node()
+        if place <= len(parts):
+            assert findings(mine) == []
+        seen.update(code for code, _ in findings(mine))
+    assert len(seen) > 4, seen

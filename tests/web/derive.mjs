@@ -46,8 +46,8 @@ const jobs = {
   // path → session → the root that its thoughts and proofs make
   async roots(path) {
     const found = {};
-    for (const { id, thoughts, seal } of derive(path).sessions) {
-      if (!seal?.body) continue;
+    for (const session of derive(path).sessions.filter(tree.canBeDrawn)) {
+      const { id, thoughts, seal } = session;
       const hashes = await tree.hashParts(seal.body.count, thoughts);
       found[id] = hex(hashes.get(`0-${seal.body.count}`) ?? []);
     }

@@ -60,12 +60,13 @@ class Agent:
 
 
 def play(server: Server) -> Told:
-    """Two tasks done, one of them in a second attempt, and a third begun."""
+    """Two tasks done, one of them in a second attempt, and a third begun; the first was planned
+    before the session."""
     agent = Agent(server)
     cause = agent.task("Find out why invoices are rounded twice", assignee="ada", priority="high")
+    agent.start(cause)
     mend = agent.task("Round once, at the end", cause)
     tell = agent.task("Tell the customers concerned", mend)
-    agent.start(mend)
     agent.think("plan", cause, "Reproduce one of the reported invoices first.")
     agent.move(cause, "GATHER", "ANALYZE")
     agent.think(

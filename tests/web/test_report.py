@@ -516,7 +516,7 @@ def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) ->
     )
     everything = ada.page.evaluate(types)
     assert {"thought", "creation", "move", "call", "refused", "other"} <= set(everything)
-    for group in ("thought", "move", "task", "call", "other"):
+    for group in ("thought", "move", "task", "call", "others", "other"):
         ada.page.uncheck(f"#filters input[value={group}]")
     expect(ada.page.locator("#shown")).to_contain_text(re.compile(r"^[1-9] of "))
     assert ada.page.evaluate(types) == ["refused"]
@@ -584,16 +584,18 @@ def _headers(page: Path) -> list[bytes]:
 
 
 def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: NewReader) -> None:
-    """Counted from the payloads: three tasks were created, the rest changed their status."""
+    """Counted from the payloads: two tasks were created, the rest changed their status; a third
+    was created before the session, which is shown apart."""
     bodies = [json.loads(b64decode(x["body"])) for x in evidence_in(page)["payloads"].values()]
     moves = [body for body in bodies if "status" in body.get("set", {}) and body["version"] > 1]
     ada = reader(page)
-    assert f"7 thoughts, 3 new tasks, {len(moves)} moves of tasks and" in ada.text("#summary")
+    assert f"7 thoughts, 2 new tasks, {len(moves)} moves of tasks and" in ada.text("#summary")
     labels = ada.page.locator("#filters fieldset label").all_inner_texts()
     assert [" ".join(label.split()) for label in labels][1:3] == [
         f"Task moves {len(moves)}",
-        "New and edited tasks 3",
+        "New and edited tasks 2",
     ]
+    assert "Before, or by others 1" in [" ".join(label.split()) for label in labels]
 
 
 def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewReader) -> None:
@@ -641,16 +643,17 @@ def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_p
     third = lab.create("third", second).task_id
     lab.start("S-1", task=third)
     lab.think("S-1", task=first)
-    lab.move(first, *TO_VERIFY, "DONE")
+    lab.move(first, *TO_VERIFY, "DONE", session="S-1")
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     facts = ada.page.locator(".task-facts .soft").all_inner_texts()
     assert facts == [
         "1 thought",
-        "0 thoughts · not begun, may begin now",
-        f"0 thoughts · not begun · waits for {second}",
+        "0 thoughts · not begun, may begin now · worked on by others only",
+        f"0 thoughts · not begun · waits for {second} · worked on by others only",
     ]
-    assert "Of 3 tasks 1 is done and 2 were not begun." in ada.text("#summary")
-    assert f"{second} second: INIT, not begun." in ada.text("#summary")
+    summary = ada.text("#summary")
+    assert "This session finished 1 task.Of 1 task 1 is done.T-0001 first: DONE." in summary
+    assert "2 other tasks are shown because this work names or depends on them" in summary
     assert ada.text("#task-count").endswith("2 INIT (not begun), 1 DONE.")
 
 

@@ -9,6 +9,7 @@ from colibri import VERSION
 from colibri.cli import complaint
 from colibri.cli.commands import (
     backup,
+    brief,
     demo,
     doctor,
     erase,
@@ -16,6 +17,7 @@ from colibri.cli.commands import (
     log,
     report,
     restore,
+    search,
     serve,
     sessions,
     setup,
@@ -33,6 +35,8 @@ GROUPS = {
     "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve},
     "see what your agents did": {
         "status": status,
+        "brief": brief,
+        "search": search,
         "sessions": sessions,
         "tasks": tasks,
         "trail": trail,

@@ -127,15 +127,15 @@ class Text:
     found: os.stat_result | None
 
 
-def read(path: str) -> Text:
+def read(path: str, hint: str = "name another with --file") -> Text:
     """The text behind a path; Broken if it is not UTF-8, ResourceError if it cannot be read."""
     real = os.path.realpath(path)
     try:
         found = os.stat(real)
         if not stat.S_ISREG(found.st_mode):
-            raise ResourceError(f"{path} is not a regular file", "name another with --file")
+            raise ResourceError(f"{path} is not a regular file", hint)
         if found.st_size > MAX_TEXT:
-            raise ResourceError(f"{path} is too large for settings", "name another with --file")
+            raise ResourceError(f"{path} is too large for settings", hint)
         with open(real, "rb") as file:
             data = file.read(MAX_TEXT)
     except FileNotFoundError:
@@ -159,7 +159,7 @@ def replace(old: Text, new: str, stamp: str) -> str | None:
     """
     backup = f"{old.path}.backup-{stamp}" if old.found else None
     try:
-        _refuse_read_only(old)  # 1
+        refuse_read_only(old)  # 1
         _make_directory(os.path.dirname(old.path))
         with _unfinished(old.path, SETTINGS if old.found is None else PRIVATE) as file:
             _fill(file, new, old.found)  # 2
@@ -175,7 +175,7 @@ def replace(old: Text, new: str, stamp: str) -> str | None:
     return backup
 
 
-def _refuse_read_only(old: Text) -> None:
+def refuse_read_only(old: Text) -> None:
     """Replacing needs no permission to write the file itself, but whoever took it away meant it."""
     if old.found and (not old.found.st_mode & 0o222 or not os.access(old.path, os.W_OK)):
         raise ResourceError(f"{old.path} is read-only", "make it writable, or edit it yourself")

@@ -11,9 +11,10 @@ with exactly these members:
     at       UTC, RFC 3339, microseconds, Z; information only: the order is seq
     kind     one of KINDS
     call     the correlation id of the call that wrote the record (uuid 4)
-    session  the session, task and agent that the call's validated arguments name, else null;
-    task     an id that the call itself makes is null on its enter and set on its later records;
-    agent    all three are null for a call whose arguments were refused
+    session  whose work it is: the session that the caller names, else the current one of its
+    agent    process, else null; and the agent that it names, else the session's
+    task     the task that the arguments name, else null
+             an id that the call itself makes is null on its enter and set on its later records
     payload  hex of SHA-256("colibri/payload/v1\\n" ‖ 32-byte nonce ‖ payload bytes)
     prev     hex of the leaf of seq − 1; for seq 1 of SHA-256("colibri/ledger/v1\\n" ‖ log)
 
@@ -27,6 +28,9 @@ nonce can be erased and the chain still holds.
                   tool           the tool's name; of one that there is not, 128 characters
                   arguments      as validated; title, description, content and intent are replaced
                                  by {sha256, size} of their UTF-8 bytes: a text is kept in one place
+                  client         name and version of the program that sent the call
+                  host_session   that program's own ids of its session,
+                  use            and of this use of the tool
                   size, sha256   null; of a refused call, whose arguments are null, the size and
                                  hash of the request line without its newline
     call.exit     enter          the seq of the call.enter that it closes
@@ -35,7 +39,9 @@ nonce can be erased and the chain still holds.
                   code           refused, invalid, error: why; ok and cancelled: null
                   result_sha256  of the RFC 8785 bytes of the envelope, null where none was sent
                   duration_ms    an integer
+                  repeats        the seq of the call.enter of the call that this one repeats
     session.open  session_id, intent, task_id
+    session.resume  server       the process that goes on with the session (uuid 4)
     thought       thought_id     "R-" and the record's seq
                   index          from 0 in the session
                   type           one of TYPES
@@ -43,7 +49,9 @@ nonce can be erased and the chain still holds.
                   prev           hex leaf of the session's thought before this, else 64 zeros
     session.seal  root, count, first_seq, last_seq
     task          task_id, version, attempt
-                  set            field → [old, new] for FIELDS; at creation all of them, old null
+                  set            field → [old, new] for FIELDS and `holder`; at creation all of
+                                 FIELDS, old null
+                  taken          only where a task is taken over: {last, minutes}
     task.text     task_id, version
                   set            the same for TEXT_FIELDS
     erasure       seqs, reason   whose payloads are gone; only of ERASABLE kinds
@@ -62,20 +70,27 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from colibri.core.canonical import dump, encode
 
 MEMBERS: Mapping[str, frozenset[str]] = {
-    "call.enter": frozenset({"server", "tool", "arguments", "size", "sha256"}),
-    "call.exit": frozenset({"enter", "tool", "outcome", "code", "result_sha256", "duration_ms"}),
+    "call.enter": frozenset(
+        {"server", "tool", "arguments", "client", "host_session", "use", "size", "sha256"}
+    ),
+    "call.exit": frozenset(
+        {"enter", "tool", "outcome", "code", "result_sha256", "duration_ms", "repeats"}
+    ),
     "session.open": frozenset({"session_id", "intent", "task_id"}),
+    "session.resume": frozenset({"server"}),
     "thought": frozenset({"thought_id", "index", "type", "content", "prev"}),
     "session.seal": frozenset({"root", "count", "first_seq", "last_seq"}),
     "task": frozenset({"task_id", "version", "attempt", "set"}),
     "task.text": frozenset({"task_id", "version", "set"}),
     "erasure": frozenset({"seqs", "reason"}),
 }
+OPTIONAL = {"task": frozenset({"taken"})}
 KINDS = tuple(MEMBERS)
 ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text"})
 OUTCOMES = ("ok", "refused", "invalid", "error", "cancelled")
 TEXTS = frozenset({"title", "description", "content", "intent"})
 FIELDS = ("status", "priority", "assignee", "project", "depends_on")
+HELD_FIELDS = (*FIELDS, "holder")
 TEXT_FIELDS = ("title", "description")
 TYPES = ("plan", "analysis", "decision", "reflection")
 
@@ -135,7 +150,7 @@ def leaf(header: bytes) -> bytes:
 
 def body(kind: str, payload: Mapping[str, object], dump: Callable[[object], bytes] = dump) -> bytes:
     """The payload's bytes; ValueError if its members are not those of its kind."""
-    if payload.keys() != MEMBERS[kind]:
+    if payload.keys() - OPTIONAL.get(kind, ()) != MEMBERS[kind]:
         raise ValueError(f"a {kind} record has {sorted(MEMBERS[kind])}, not {sorted(payload)}")
     return encode(payload, dump)
 
@@ -159,11 +174,14 @@ def _refuse(number: str) -> NoReturn:
 _decode = JSONDecoder(parse_float=_refuse, parse_constant=_refuse).raw_decode
 
 
-def enter_payload(
+def enter_payload(  # noqa: PLR0913 - its members
     *,
     server: str,
     tool: str,
     arguments: Mapping[str, object] | None,
+    client: str | None = None,
+    host_session: str | None = None,
+    use: str | None = None,
     size: int | None = None,
     sha256: str | None = None,
 ) -> dict[str, object]:
@@ -171,7 +189,10 @@ def enter_payload(
     return {
         "server": server,
         "tool": tool,
-        "arguments": None if arguments is None else _without_texts(arguments),
+        "arguments": None if arguments is None else without_texts(arguments),
+        "client": client,
+        "host_session": host_session,
+        "use": use,
         "size": size,
         "sha256": sha256,
     }
@@ -185,6 +206,7 @@ def exit_payload(
     duration_ms: int,
     code: str | None = None,
     result_sha256: str | None = None,
+    repeats: int | None = None,
 ) -> dict[str, object]:
     return {
         "enter": enter,
@@ -193,15 +215,19 @@ def exit_payload(
         "code": code,
         "result_sha256": result_sha256,
         "duration_ms": duration_ms,
+        "repeats": repeats,
     }
 
 
-def _without_texts(arguments: Mapping[str, object]) -> dict[str, object]:
+def without_texts(arguments: Mapping[str, object]) -> dict[str, object]:
     """A text is kept in one place; another tool than ours may have no text under its name."""
-    return {
-        name: value if name not in TEXTS or value is None else digest_of(_text(value))
-        for name, value in arguments.items()
-    }
+    return {name: _without_text(name, value) for name, value in arguments.items()}
+
+
+def _without_text(name: str, value: object) -> object:
+    if name in TEXTS and value is not None:
+        return digest_of(_text(value))
+    return without_texts(value) if name == "thought" and isinstance(value, dict) else value
 
 
 def _text(value: object) -> str:

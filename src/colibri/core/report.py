@@ -21,10 +21,11 @@ LINE_OF: Mapping[str, str] = {
         " head-differs damaged-file",
         "complete": "truncated missing-record missing-payload",
         "sealed": "second-seal thought-after-seal wrong-index broken-thought-chain wrong-count"
-        " wrong-range wrong-root root-differs",
-        "rules": "second-open outside-session bad-pair stray-change missing-change wrong-digest"
-        " bad-creation wrong-version wrong-change change-after-end illegal-move wrong-attempt"
-        " unknown-task dependency-cycle blocked-move missing-evidence bad-erasure erased-payload",
+        " wrong-range wrong-root change-after-seal root-differs",
+        "rules": "second-open outside-session wrong-server bad-pair stray-change missing-change"
+        " bad-repeat wrong-digest bad-creation wrong-version wrong-change change-after-end"
+        " illegal-move wrong-attempt unknown-task dependency-cycle blocked-move missing-evidence"
+        " wrong-holder claimed-change wrong-takeover bad-erasure erased-payload",
         "rows": "altered-task altered-session foreign-schema",
     }.items()
     for code in codes.split()

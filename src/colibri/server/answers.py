@@ -4,6 +4,7 @@ import json
 import threading
 
 from colibri.core import canonical
+from colibri.server.origin import NOWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +24,16 @@ class Fault(Exception):
 
 
 class Request:
-    """A request under way; `work` is for whoever serves it."""
+    """A request under way; `work` is for whoever serves it, `origin` says where it comes from."""
 
-    __slots__ = ("id", "line", "method", "modern", "params", "work")
+    __slots__ = ("id", "line", "method", "modern", "origin", "params", "work")
 
     def __init__(self, id: str | int, method: str, line: bytes) -> None:
         self.id = id
         self.method = method
         self.line = line
         self.modern = False
+        self.origin = NOWHERE
         self.params: dict[str, object] = {}
         self.work: object = None
 

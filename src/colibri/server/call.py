@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from colibri.server.ids import Ids
     from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
+    from colibri.store.sessions import Caller
     from colibri.tools.tool import Tool
 
 
@@ -32,8 +33,9 @@ class Registered:
     """A tool in the registry. One from catalogue.json has no handler until `bind`."""
 
     __slots__ = (
-        "alone", "capability", "lane", "listing", "name", "once", "pattern", "plain", "run",
-        "sliced", "validate",
+        "alone", "capability", "lane", "listing", "name", "once", "only_reads", "pattern", "plain",
+        "run",
+        "session", "sliced", "validate",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +48,8 @@ class Registered:
         self.pattern = pattern
         self.alone = False
         self.sliced = False
+        self.session = "caller"
+        self.only_reads: Callable[[Any], bool] | None = None
         self.once = False  # its handler may touch more than the database: never run it again
         self.validate: Callable[[object], object] = object_only
         self.plain: Callable[[object], dict[str, object]] = _nothing
@@ -57,6 +61,8 @@ class Registered:
 
         self.alone = tool.alone
         self.sliced = tool.sliced
+        self.session = tool.session
+        self.only_reads = tool.only_reads
         if tool.handler is not None:
             self.validate = schema.Validator(tool.input)
             self.plain = schema.recordable
@@ -89,14 +95,15 @@ class Call:
 
     `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
     `refusal` is why its handler does not run, and then `digest` is all that is kept of its line.
-    `entry` is its enter record. `session`, `task` and `agent` are what its next record names: ids
-    among its arguments, or that it has made.
+    `entry` is its enter record. `owner` are the session and the agent whose call it is; `session`,
+    `task` and `agent` are what its next record names: these, or what it has made. `repeats` is the
+    enter of a call that did its work before.
     """
 
     __slots__ = (
-        "agent", "args", "cancelled", "digest", "duration_ms", "enter_ms", "entry", "id", "lane",
-        "name", "plain", "raw", "redacted", "refusal", "request", "session", "sink_entered",
-        "taken", "task", "tool", "weight",
+        "agent", "args", "caller", "cancelled", "digest", "duration_ms", "enter_ms", "entry", "id",
+        "lane", "name", "owner", "plain", "raw", "redacted", "refusal", "repeats", "request",
+        "session", "sink_entered", "taken", "task", "tool", "verified", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -110,9 +117,13 @@ class Call:
         self.args: object = None
         self.plain: dict[str, object] | None = None
         self.redacted: list[dict[str, str]] = []
+        self.caller: Caller | None = None  # once it is in the ledger
+        self.owner: tuple[str | None, str | None] = (None, None)
         self.session: str | None = None
         self.task: str | None = None
         self.agent: str | None = None
+        self.repeats: int | None = None
+        self.verified: int | None = None  # the record up to which it found the log good
         self.refusal: Exception | None = None
         self.digest: tuple[int, str] | None = None
         self.entry: Entry | None = None
@@ -137,6 +148,18 @@ class Call:
         """Its arguments as stage 2 left them; None where it refused them."""
         self.args = args
         self.plain = plain
+        selects = self.tool is not None and self.tool.session == "selected"
+        self.owned(None if selects else _id(args, "session_id"), _id(args, "agent_id"))
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it is known that its commit need not be synced."""
+        asks = None if self.tool is None else self.tool.only_reads
+        return self.refusal is None and asks is not None and asks(self.args)
+
+    def owned(self, session: str | None, agent: str | None) -> None:
+        """Whose call it is."""
+        self.owner = (session, agent)
         self.name_again()
 
     def refused(self) -> dict[str, object] | None:
@@ -144,10 +167,10 @@ class Call:
         return self.digest and {"size": self.digest[0], "sha256": self.digest[1]}
 
     def name_again(self) -> None:
-        """Its next record names what its arguments name: it has made nothing yet."""
-        self.session = _id(self.args, "session_id")
+        """Its next record names its owner and its task: it has made nothing yet."""
+        self.session, self.agent = self.owner
         self.task = _id(self.args, "task_id")
-        self.agent = _id(self.args, "agent_id")
+        self.repeats = None
 
     def append(self, chain: "Chain", kind: str, payload: dict[str, object], at: str) -> "Entry":
         return chain.append(
@@ -256,6 +279,33 @@ class Work:
         if self._db is None:
             raise RuntimeError("this server has no database")
         return self._db
+
+    @property
+    def caller(self) -> "Caller":
+        assert self.call.caller is not None, "only a call in the ledger has one"
+        return self.call.caller
+
+    @property
+    def session(self) -> str | None:
+        return self.call.session
+
+    @property
+    def agent(self) -> str | None:
+        return self.call.agent
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        return self.call.plain or {}
+
+    @property
+    def is_redacted(self) -> bool:
+        return bool(self.call.redacted)
+
+    def repeat(self, enter: int) -> None:
+        self.call.repeats = enter
+
+    def found_good(self, seq: int) -> None:
+        self.call.verified = seq
 
     @property
     def before(self) -> int | None:

@@ -183,7 +183,8 @@ class Pipeline:
         return problem
 
     def round(self, recorder: "Recorder", calls: "deque[Call]") -> Unavailable | None:
-        """4 and 5 for calls that were entered, for ROUND_MS of work: one synced commit.
+        """4 and 5 for calls that were entered, for ROUND_MS of work: one commit, which is synced
+        unless they only read.
 
         Why nothing was changed is given back; everybody of the round was told then.
         """
@@ -191,15 +192,16 @@ class Pipeline:
             calls,
             careful=self.has_sink or any(one.tool is not None and one.tool.once for one in calls),
         )
+        durable = not all([call.changes_nothing for call in calls])
         try:
             try:
                 recorder.transact(
-                    lambda chain: self._attempt(attempt, recorder, chain), durable=True
+                    lambda chain: self._attempt(attempt, recorder, chain), durable=durable
                 )
             except _Again:
                 attempt = attempt.anew()
                 recorder.transact(
-                    lambda chain: self._attempt(attempt, recorder, chain), durable=True
+                    lambda chain: self._attempt(attempt, recorder, chain), durable=durable
                 )
         except Unavailable as problem:
             if not attempt.started:  # the transaction never began, so no call of this round runs

@@ -27,6 +27,10 @@ class Probes:
     ) -> None:
         self._version = version
         self._path = None if config is None else config.db_path
+        self._project = {
+            "path": None if config is None else config.project,
+            "found_by": None if config is None else config.found_by,
+        }
         self._clock = clock
         self._life = life
         self._admission = admission
@@ -47,6 +51,7 @@ class Probes:
             "db_tables": health.db_tables,
             "phase": self._life.phase or "phase1",
             "mode": admission.mode.value,
+            "project": self._project,
             "db": self._database(health),
             "condition": self._condition(health),
             "tools": {"count": len(names), "names": names},

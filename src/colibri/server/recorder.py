@@ -9,7 +9,9 @@ from colibri.core import ledger as form
 from colibri.core.errors import Damaged
 from colibri.server.clock import Patience
 from colibri.server.faults import Guard
-from colibri.store import ledger
+from colibri.server.origin import NOWHERE, shown
+from colibri.store import ledger, sessions
+from colibri.store.sessions import Caller
 from colibri.store.sqlite.checkpoint import set_patience
 from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
 from colibri.store.sqlite.watch import Change
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from colibri.server.envelope import Outcome
     from colibri.server.health import Health
     from colibri.server.ids import Ids
+    from colibri.server.origin import Origin
     from colibri.store.ledger import Chain
 
     T = TypeVar("T")
@@ -41,6 +44,8 @@ class Recorder:
         ids: "Ids",
         clock: "Clock",
         health: "Health",
+        claim_minutes: float,
+        host_session: str | None,
         idle_shutdown: "Callable[[], bool]",
     ) -> None:
         self.patience = Patience(idle_shutdown)
@@ -53,7 +58,12 @@ class Recorder:
         self._utc = clock.utc
         self._health = health
         self._guard = Guard(health)
+        self._claim_minutes = claim_minutes
+        self._host_session = host = shown(host_session)
         self.server = ids.uuid("server", head.seq if head else 0)
+        self._last_caller: tuple[Origin, Caller] = (NOWHERE, Caller(self.server, None, host))
+        # The sessions in which callers work, as found in the transaction that is open.
+        self._current: dict[Caller, tuple[str, str | None] | None] = {}
         self.synced: Head | None = None
         self._known: Head | None = head
 
@@ -73,6 +83,7 @@ class Recorder:
             with Change(self.opened.db, self.opened.watch, durable=durable):
                 chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce, dump)
                 self._refuse_older(chain)
+                self._current.clear()
                 result = work(chain)
                 if answered:
                     check_same_file(self.opened)
@@ -87,18 +98,53 @@ class Recorder:
         return result
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
-        """Append a call's enter record; here a call gets its id, if it has none."""
+        """Append a call's enter record; here a call gets its id, if it has none, and its owner."""
         call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
+        now, origin = self._utc(), call.request.origin
+        caller = self._caller_at(origin)
+        self._find_owner(call, caller, now)
         size, sha256 = call.digest or (None, None)
         payload = form.enter_payload(
-            server=self.server, tool=call.name, arguments=call.plain, size=size, sha256=sha256
+            server=self.server,
+            tool=call.name,
+            arguments=call.plain,
+            client=caller.client,
+            host_session=caller.host_session,
+            use=shown(origin.use),
+            size=size,
+            sha256=sha256,
         )
-        call.entry = call.append(chain, "call.enter", payload, self._utc())
+        call.entry = call.append(chain, "call.enter", payload, now)
         return call.entry
+
+    def _caller_at(self, origin: "Origin") -> Caller:
+        """Who calls from there; most calls of a client have one origin."""
+        known, caller = self._last_caller
+        if known is not origin:
+            host_session = shown(origin.host_session) or self._host_session
+            caller = Caller(self.server, shown(origin.client), host_session)
+            self._last_caller = (origin, caller)
+        return caller
+
+    def _find_owner(self, call: "Call", caller: Caller, now: str) -> None:
+        """The session that the call names, else the one in which its caller works."""
+        (session, agent), db = call.owner, self.opened.db
+        call.caller = caller
+        if session is not None:
+            if agent is None:
+                call.owned(session, sessions.agent_of(db, session))
+        elif call.tool is None or call.tool.session != "opened":
+            if caller not in self._current:
+                minutes = self._claim_minutes
+                self._current[caller] = sessions.current(db, caller, now=now, minutes=minutes)
+            if found := self._current[caller]:
+                call.owned(found[0], agent or found[1])
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
         """Append a call's exit record; of a probe the enter record as well."""
         entered = call.entry or self.enter(chain, call)
+        if call.verified is not None:
+            ledger.note_verified(self.opened.db, call.verified)
         payload = form.exit_payload(
             enter=entered.seq,
             tool=call.name,
@@ -106,6 +152,7 @@ class Recorder:
             code=outcome.code,
             result_sha256=outcome.sha256(),
             duration_ms=call.duration_ms,
+            repeats=call.repeats,
         )
         return call.append(chain, "call.exit", payload, self._utc())
 

@@ -15,6 +15,7 @@ A response is no request either, but answering it could make two servers answer 
 it is passed over.
 """
 
+from colibri.server import origin
 from colibri.server.answers import Fault, Request, dump, error_line, is_id
 from colibri.server.lines import Lines, Malformed, parse
 
@@ -55,7 +56,6 @@ TOO_MANY_SUBSCRIPTIONS = -32010
 
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-_CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 # How long a client may keep what it was told of the server and its tools: both are fixed for the
@@ -75,6 +75,7 @@ class Wire:
         self._lines = Lines()
         self._subscriptions: dict[str | int, Request] = {}
         self._initialized = False
+        self._client = origin.NOWHERE  # of calls that say no more than the handshake
         self._spoke_modern = False
         self._closing = False
 
@@ -165,8 +166,8 @@ class Wire:
             )
         if not isinstance(meta.get(_CAPABILITIES), dict):
             raise Fault(INVALID_PARAMS, f'"params._meta" must have "{_CAPABILITIES}", an object')
-        if not isinstance(meta.get(_CLIENT_INFO, {}), dict):
-            raise Fault(INVALID_PARAMS, f'"{_CLIENT_INFO}" must be an object')
+        if not isinstance(meta.get(origin.CLIENT_INFO, {}), dict):
+            raise Fault(INVALID_PARAMS, f'"{origin.CLIENT_INFO}" must be an object')
         return True
 
     def _notified(self, method: str, params: object) -> None:
@@ -196,6 +197,7 @@ class Wire:
             if not isinstance(request.params.get(name, {}), dict):
                 raise Fault(INVALID_PARAMS, f'"{name}" must be an object')
         self._initialized = True
+        self._client = origin.of_call(origin.name_of(request.params.get("clientInfo")), None)
         agreed = version if version in HANDSHAKE_REVISIONS else HANDSHAKE_REVISIONS[-1]
         result: dict[str, object] = {
             "protocolVersion": agreed,
@@ -231,6 +233,8 @@ class Wire:
             raise Fault(INVALID_PARAMS, '"name" must be a string: the name of a tool of tools/list')
         arguments = request.params.get("arguments")
         self._answers.open[request.id] = request
+        meta, known = request.params.get("_meta"), self._client
+        request.origin = origin.of_call(known.client, meta) if meta else known
         request.params = {}  # the service has what it needs of them
         self._service.call(request, name, {} if arguments is None else arguments)
 

@@ -64,11 +64,12 @@ def of_session(db: Connection, id: str) -> Contents:
     first = session.open_seq
     last = ledger.last_seq(db) if session.seal_seq is None else session.seal_seq + 1
     tasks = _with_dependencies(db, sessions.tasks_named(db, id), last)
+    holders = set(_holders(db, tasks, last))
     disclosed = _of_session(db, id, first, last) | _of_tasks(db, tasks, last)
-    disclosed |= _calls_about(db, tasks, first, last)
+    disclosed |= _of_holders(db, holders, last) | _calls_about(db, tasks, first, last)
     calls = _calls(db, disclosed)
     disclosed |= set(_pairs_within(db, calls, first, last))
-    disclosed |= set(_pairs_naming(db, calls, [id], tasks))
+    disclosed |= set(_pairs_naming(db, calls, {id, *holders}, tasks))
     disclosed |= set(_erasures(db, disclosed, range(first, last + 1)))
     end = max(*disclosed, last)
     stretch = range(first, (end if end - last <= MAX_TAIL else last) + 1)
@@ -78,21 +79,21 @@ def of_session(db: Connection, id: str) -> Contents:
 def of_task(db: Connection, id: str) -> Contents:
     """A task and those it depends on, the thoughts about it, and the calls of all these.
 
-    Each thought comes with the opening and the seal of its session, and with its proof where there
-    is a seal. ERR_NOT_FOUND.
+    Each session that worked on them or held them comes with its opening and its seal, and each
+    thought with its proof where there is a seal. ERR_NOT_FOUND.
     """
     if not _seqs(db, "task = ? AND kind = 'task'", id):
         raise Refused("ERR_NOT_FOUND", f"there is no task {id}", task_id=id)
     last = ledger.last_seq(db)
     tasks, thoughts = _with_dependencies(db, [id], last), _thoughts_of_task(db, id)
     wanted = {*thoughts, *_of_tasks(db, tasks, last), *_calls_about(db, {id}, 1, last)}
+    involved = {*thoughts.values(), *_holders(db, tasks, last), *_workers(db, tasks)}
+    wanted |= _of_holders(db, involved, last)
     proven: list[dict[str, Any]] = []
     for session in set(thoughts.values()):
-        # Of more than one of a kind, which would be a forgery, all.
         seals = _seqs(db, "session = ? AND kind = 'session.seal'", session)
-        wanted |= seals | _seqs(db, "session = ? AND kind = 'session.open'", session)
         proven += _proofs(db, session, min(seals, default=None), thoughts)
-    wanted |= set(_pairs_naming(db, _calls(db, wanted), set(thoughts.values()), tasks))
+    wanted |= set(_pairs_naming(db, _calls(db, wanted), involved, tasks))
     wanted |= set(_erasures(db, wanted))
     proven.sort(key=lambda proof: proof["seq"])
     return Contents({"task": id}, _spans(wanted), wanted, proven)
@@ -199,14 +200,39 @@ def _with_dependencies(db: Connection, tasks: Iterable[str], last: int) -> set[s
     """These tasks, and all that they have ever depended on, up to a record."""
     found, queue = set(tasks), sorted(tasks)
     for task in queue:
-        for (body,) in db.execute(
-            "SELECT body FROM ledger WHERE task = ? AND kind = 'task' AND seq <= ?", (task, last)
-        ):
-            both = _each(_said(body, "set", "depends_on"), list)
-            new = {other for side in both for other in _each(side, str)} - found
-            found |= new
-            queue += sorted(new)
+        sides = _values(db, task, "depends_on", last)
+        new = {other for side in sides for other in _each(side, str)} - found
+        found |= new
+        queue += sorted(new)
     return found
+
+
+def _holders(db: Connection, tasks: Iterable[str], last: int) -> Iterator[str]:
+    """The sessions that have ever held one of these tasks, up to a record."""
+    for task in tasks:
+        yield from _each([*_values(db, task, "holder", last)], str)
+
+
+def _values(db: Connection, task: str, field: str, last: int) -> Iterator[Any]:
+    """What the records of a task up to one say that a field was and became."""
+    query = "SELECT body FROM ledger WHERE task = ? AND kind = 'task' AND seq <= ?"
+    for (body,) in db.execute(query, (task, last)):
+        yield from _each(_said(body, "set", field), object)
+
+
+def _workers(db: Connection, tasks: Iterable[str]) -> Iterator[str]:
+    """The sessions that have changed one of these tasks."""
+    query = "SELECT DISTINCT session FROM ledger WHERE task = ? AND kind IN ('task', 'task.text')"
+    for task in tasks:
+        yield from (session for (session,) in db.execute(query, (task,)) if session is not None)
+
+
+def _of_holders(db: Connection, sessions: Iterable[str], last: int) -> set[int]:
+    """Their openings, resumptions and seals; of more than one, which would be a forgery, all."""
+    condition = (
+        "session = ? AND seq <= ? AND kind IN ('session.open', 'session.resume', 'session.seal')"
+    )
+    return set().union(*(_seqs(db, condition, one, last) for one in sessions))
 
 
 def _of_tasks(db: Connection, tasks: Iterable[str], last: int) -> set[int]:
@@ -225,10 +251,8 @@ def _calls_about(db: Connection, tasks: Iterable[str], first: int, last: int) ->
 
 def _thoughts_of_task(db: Connection, task: str) -> dict[int, str]:
     """Seq and session of each."""
-    rows: Any = db.execute(
-        "SELECT seq, session FROM ledger WHERE task = ? AND kind = 'thought'", (task,)
-    )
-    return dict(rows)
+    query = "SELECT seq, session FROM ledger WHERE task = ? AND kind = 'thought'"
+    return dict(db.execute(query, (task,)).fetchall())
 
 
 def _calls(db: Connection, seqs: Iterable[int]) -> set[str]:
@@ -253,11 +277,9 @@ def _pairs_naming(
 
 def _pairs_within(db: Connection, calls: set[str], first: int, last: int) -> Iterator[int]:
     """The enters and exits of these calls within a stretch, whatever they name."""
-    for seq, call in db.execute(
-        "SELECT seq, call FROM ledger WHERE seq BETWEEN ? AND ?"
-        " AND kind IN ('call.enter', 'call.exit')",
-        (first, last),
-    ):
+    kinds = "kind IN ('call.enter', 'call.exit')"
+    query = f"SELECT seq, call FROM ledger WHERE seq BETWEEN ? AND ? AND {kinds}"
+    for seq, call in db.execute(query, (first, last)):
         if call in calls:
             yield seq
 
@@ -274,10 +296,8 @@ def _session_of(db: Connection, seqs: Iterable[int]) -> str:
     found: set[str | None] = {db.execute(query, (seq,)).get for seq in seqs}
     session = found.pop()
     if session is None or found:
-        raise Refused(
-            "ERR_NOT_FOUND",
-            "these are not thoughts of one session: export the thoughts of one session at a time",
-        )
+        told = "these are not thoughts of one session: export the thoughts of one session at a time"
+        raise Refused("ERR_NOT_FOUND", told)
     return session
 
 
@@ -291,11 +311,8 @@ def _proofs(
 
     From the records and not from the tree that is stored beside them: these are what is judged.
     """
-    rows: list[Any] = db.execute(
-        "SELECT seq, leaf FROM ledger WHERE session = ? AND kind = 'thought' AND seq < ?"
-        " ORDER BY seq",
-        (session, seal),
-    ).fetchall()
+    query = "SELECT seq, leaf FROM ledger WHERE session = ? AND kind = 'thought' AND seq < ?"
+    rows: list[Any] = db.execute(f"{query} ORDER BY seq", (session, seal)).fetchall()
     tree = merkle.levels([leaf for _, leaf in rows])
     for index, (seq, _) in enumerate(rows):
         if seq in wanted:

@@ -17,13 +17,14 @@ from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE, ERASED, load
 from colibri.store import tasks, verify
 from colibri.store.connection import Connection
-from colibri.store.sqlite import search
+from colibri.store.sqlite import search, thought_search
 
 MAX_NAMED = 1_000  # by one erasure record; a payload with too many items no verifier reads
 
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {
     "call.exit": "it says how a call ended, and holds no text",
+    "session.resume": "it says which process goes on with its session, and holds no text",
     "session.seal": "it is the proof of its session, and holds no text",
     "task": "it shows how the task moved, and holds neither title nor description",
     "erasure": "it says what was erased, and why",
@@ -83,10 +84,14 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> list[dic
     for target in targets:
         db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (target.seq,))
         db.execute("UPDATE sessions SET intent = ? WHERE open_seq = ?", (ERASED, target.seq))
+        if target.kind == "call.enter":
+            _forget_caller(db, target.seq)
     for id in touched:
         _blank(db, id)
     if touched:
         search.forget(db)
+    if thoughts := [target.seq for target in targets if target.kind == "thought"]:
+        thought_search.forget(db, thoughts)
     seqs = [target.seq for target in targets]
     parts = (seqs[at : at + MAX_NAMED] for at in range(0, len(seqs), MAX_NAMED))
     return [{"seqs": part, "reason": reason} for part in parts]
@@ -188,6 +193,23 @@ def _enter(db: Connection, record: _Record) -> int | None:
         (record.seq, record.call),
     ).get
     return enter
+
+
+def _forget_caller(db: Connection, enter: int) -> None:
+    """Take out of a session's row what the client said of itself in the call that began it, or that
+    last went on with it.
+    """
+    call: str = db.execute("SELECT call FROM ledger WHERE seq = ?", (enter,)).get
+    began: int | None = db.execute(
+        "SELECT seq FROM ledger WHERE seq > ? AND call = ?"
+        " AND kind IN ('session.open', 'session.resume', 'call.exit') ORDER BY seq LIMIT 1",
+        (enter, call),
+    ).get
+    db.execute(
+        "UPDATE sessions SET client = NULL, host_session = NULL"
+        " WHERE coalesce(resume_seq, open_seq) = ?",
+        (began,),
+    )
 
 
 def _task_of(db: Connection, seq: int) -> str:

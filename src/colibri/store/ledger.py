@@ -36,6 +36,20 @@ def log_id(db: Connection) -> str:
     return str(row[0])
 
 
+def verified(db: Connection) -> str | None:
+    """The last record up to which a server has found the log good; a note, and no evidence."""
+    value: str | None = db.execute("SELECT value FROM meta WHERE key = 'verified'").get
+    return value
+
+
+def note_verified(db: Connection, seq: int) -> None:
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES ('verified', ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (str(seq),),
+    )
+
+
 def head(db: Connection) -> Head | None:
     row = db.execute("SELECT seq, leaf FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
     return Head(*row) if row else None
@@ -118,6 +132,12 @@ def stretch(db: Connection, first: int, last: int, size: int) -> list[tuple[Any,
         return db.execute(f"SELECT {_COLUMNS}{_FROM}", (first, last, size)).fetchall()
     except UnicodeDecodeError:
         return [*raw.records(db, _FROM, (first, last, size))]
+
+
+def creation_of(db: Connection, id: str) -> int:
+    """The record that creates a task; 0 if none does."""
+    query = "SELECT min(seq) FROM ledger WHERE task = ? AND kind = 'task'"
+    return db.execute(query, (id,)).get or 0
 
 
 def seqs_of_task(db: Connection, id: str) -> list[int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from colibri.core import merkle
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
-from colibri.store import sessions, trail
+from colibri.store import claims, sessions, trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # it loads msgspec
     from colibri.core.check.sessions import Sessions
 
 
-def seal(db: Connection, append: Append, id: str, *, now: str) -> Session:
-    """Close a session for ever: ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_NO_RECORDS."""
-    session = sessions.get_open(db, id)
+def seal(db: Connection, append: Append, session: Session, *, now: str) -> Session:
+    """Close an open session for ever; ERR_NO_RECORDS."""
+    id = session.session_id
     found = list(trail.leaves(db, id))
     if not found:
         raise Refused(
@@ -47,6 +47,7 @@ def seal(db: Connection, append: Append, id: str, *, now: str) -> Session:
         "UPDATE sessions SET finalized_at = ?, seal_seq = ?, root = ? WHERE session_id = ?",
         (now, entry.seq, root, session.session_id),
     )
+    claims.end(db, id)
     return sessions.get(db, id)
 
 

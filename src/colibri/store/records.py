@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from colibri.core.canonical import encode
-from colibri.core.ledger import MEMBERS, load
+from colibri.core.ledger import MEMBERS, OPTIONAL, load
 from colibri.core.rows import Row
 from colibri.store import ledger
 from colibri.store.connection import Connection
@@ -57,6 +57,24 @@ class Filter:
     until: str | None = None
     first: int = 1
     last: int | None = None
+
+
+class Work(NamedTuple):
+    """How many tasks a session made and ended: those whose records name it, and no others."""
+
+    created: int
+    done: int
+    cancelled: int
+
+
+def work(db: Connection, session: str) -> Work:
+    """What a session did to tasks."""
+    query = f"{_SELECT} WHERE session = ? AND kind = 'task'"
+    said = [one.payload for one in _made(db, db.execute(query, (session,)).fetchall())]
+    changes = [one["set"].get("status", (None, None)) for one in said if one is not None]
+    ends = [new for _, new in changes]
+    created = sum(one is not None and one["version"] == 1 for one in said)
+    return Work(created, ends.count("DONE"), ends.count("CANCELLED"))
 
 
 def get(db: Connection, seq: int) -> Record | None:
@@ -216,9 +234,12 @@ def _payload(kind: str, body: bytes | None, *, erased: bool) -> tuple[dict[str, 
 
 def _is_readable(kind: str, payload: Any) -> bool:
     """Whether it has the members of its kind: who shows it need not look again."""
-    if not isinstance(payload, dict) or payload.keys() != MEMBERS[kind]:
+    optional = OPTIONAL.get(kind, frozenset())
+    if not isinstance(payload, dict) or payload.keys() - optional != MEMBERS[kind]:
         return False
     if not all(isinstance(payload[name], type) for name, type in _TYPES.items() if name in payload):
+        return False
+    if not isinstance(payload.get("taken", {}).get("minutes", 0), int):
         return False
     changes = payload.get("set", {}).values()
     return all(
@@ -240,6 +261,7 @@ _TYPES: Mapping[str, type | UnionType] = {
     "count": int,
     "version": int,
     "set": dict,
+    "taken": dict,
     "seqs": list,
     "reason": str,
 }

@@ -1,6 +1,11 @@
-"""Sessions: opened once, sealed once, and nothing after that. Owns `sessions`."""
+"""Sessions: opened once, sealed once, and nothing after that. Owns `sessions`.
+
+A session goes on in another process once that resumes it. It lives as long as it gives signs of
+life: calls that name it and were not refused.
+"""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
@@ -9,7 +14,28 @@ from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sqlite import raw
 
-_TEXTS = frozenset({"session_id", "intent", "task_id", "started_at", "finalized_at"})
+_TEXTS = frozenset(
+    {
+        *("session_id", "intent", "task_id", "agent", "server", "client", "host_session"),
+        *("started_at", "finalized_at"),
+    }
+)
+_MOST_OF_A_PROCESS = 32  # open sessions among which a current one is looked for
+_LONGEST = 10**9  # minutes: there is a date so long ago
+# A record that is a sign of life: the exit of a call that was not refused, or the very first.
+_SIGN = (
+    "(kind = 'session.open' OR kind = 'call.exit'"
+    """ AND instr(body, CAST('"outcome":"ok"' AS BLOB)) > 0)"""
+)
+
+
+class Caller(NamedTuple):
+    """Who sends a call: the process that serves it, and for which client and session of that."""
+
+    server: str
+    client: str | None = None
+    host_session: str | None = None
+    agent: str | None = None
 
 
 class Session(NamedTuple):
@@ -18,6 +44,11 @@ class Session(NamedTuple):
     session_id: str
     intent: str
     task_id: str | None
+    agent: str | None
+    server: str
+    client: str | None
+    host_session: str | None
+    resume_seq: int | None
     started_at: str
     open_seq: int
     record_count: int
@@ -32,12 +63,32 @@ class Session(NamedTuple):
         return None if self.root is None else f"{self.record_count}:{self.root.hex()}"
 
 
+class Sign(NamedTuple):
+    """A sign of life: the exit of a call."""
+
+    seq: int
+    at: str
+
+    def minutes_before(self, now: str) -> float:
+        """How old it is; a time in the future counts as now."""
+        age = datetime.fromisoformat(now) - datetime.fromisoformat(self.at)
+        return max(0.0, age.total_seconds() / 60)
+
+
 def start(
-    db: Connection, append: Append, id: str, *, intent: str, task_id: str | None, now: str
+    db: Connection,
+    append: Append,
+    id: str,
+    *,
+    intent: str,
+    task_id: str | None,
+    caller: Caller,
+    now: str,
 ) -> Session:
     """Open a session; ERR_SESSION_EXISTS."""
     if (there := find(db, id)) is not None:
-        use = "use it, or start one" if there.root is None else "it is sealed: start one"
+        use = "go on with resume: true, or start one"
+        use = use if there.root is None else "it is sealed: start one"
         raise Refused(
             "ERR_SESSION_EXISTS",
             f"there is a session {id} already: {use} with another session_id",
@@ -46,9 +97,24 @@ def start(
     payload: dict[str, object] = {"session_id": id, "intent": intent, "task_id": task_id}
     entry = append("session.open", payload, session=id)
     db.execute(
-        "INSERT INTO sessions (session_id, intent, task_id, started_at, open_seq, record_count,"
-        " last_leaf) VALUES (?, ?, ?, ?, ?, 0, ?)",
-        (id, intent, task_id, now, entry.seq, NO_LEAF),
+        "INSERT INTO sessions (session_id, intent, task_id, agent, server, client, host_session,"
+        " started_at, open_seq, record_count, last_leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+        (
+            *(id, intent, task_id, caller.agent, caller.server, caller.client),
+            *(caller.host_session, now, entry.seq, NO_LEAF),
+        ),
+    )
+    return get(db, id)
+
+
+def resume(db: Connection, append: Append, id: str, *, caller: Caller) -> Session:
+    """Go on with an open session in another process, or in the same; from now on only there."""
+    get_open(db, id)
+    entry = append("session.resume", {"server": caller.server}, session=id)
+    db.execute(
+        "UPDATE sessions SET server = ?, client = ?, host_session = ?, resume_seq = ?"
+        " WHERE session_id = ?",
+        (caller.server, caller.client, caller.host_session, entry.seq, id),
     )
     return get(db, id)
 
@@ -63,7 +129,7 @@ def every(db: Connection) -> Iterator[Session]:
     return _read(db, "ORDER BY open_seq")
 
 
-def _read(db: Connection, which: str, values: tuple[str, ...] = ()) -> Iterator[Session]:
+def _read(db: Connection, which: str, values: tuple[object, ...] = ()) -> Iterator[Session]:
     """Even what is no text: who looks for damage must be able to name it."""
     query = f"FROM sessions {which}"
     return map(Session._make, raw.rows(db, Session._fields, query, values, texts=_TEXTS))
@@ -96,6 +162,74 @@ def get_open(db: Connection, id: str) -> Session:
     return session
 
 
+def get_mine(db: Connection, id: str, server: str) -> Session:
+    """An open session that this process may work in; ERR_CLAIMED if another has resumed it."""
+    session = get_open(db, id)
+    if session.resume_seq is not None and session.server != server:
+        raise Refused(
+            "ERR_CLAIMED",
+            f"another process goes on with the session {id} since record {session.resume_seq}:"
+            " start a session of your own with audit_session_start, or take this one back with"
+            " session_id and resume: true",
+            session_id=id,
+            resumed_at=session.resume_seq,
+        )
+    return session
+
+
+def last_sign(db: Connection, id: str) -> Sign:
+    """The last sign of life that a session has given; the first is that it was opened."""
+    query = f"SELECT seq, at FROM ledger WHERE session = ? AND {_SIGN} ORDER BY seq DESC LIMIT 1"
+    return Sign(*db.execute(query, (id,)).get)
+
+
+def alive(id: str) -> str:
+    """The condition, in SQL, that the session in a column has given a sign of life after a time."""
+    return f"(SELECT at FROM ledger WHERE session = {id} AND {_SIGN} ORDER BY seq DESC LIMIT 1) > ?"
+
+
+def before(now: str, minutes: float) -> str:
+    """The time so many minutes ago."""
+    then = datetime.fromisoformat(now) - timedelta(minutes=min(minutes, _LONGEST))
+    return then.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def agent_of(db: Connection, id: str) -> str | None:
+    """The agent that opened a session; None if there is none, or no session."""
+    agent: str | None = db.execute("SELECT agent FROM sessions WHERE session_id = ?", (id,)).get
+    return agent
+
+
+def current(
+    db: Connection, caller: Caller, *, now: str, minutes: float
+) -> tuple[str, str | None] | None:
+    """The one open session in which this caller works, and its agent; None if there is none, or not
+    just one.
+    """
+    found = at_work(db, caller, now=now, minutes=minutes)
+    return found[0] if len(found) == 1 else None
+
+
+_AT_WORK = (
+    f"SELECT session_id, agent, {alive('session_id')} FROM sessions"
+    " WHERE server = ? AND root IS NULL AND client IS NOT DISTINCT FROM ?"
+    " AND host_session IS NOT DISTINCT FROM ? LIMIT ?"
+)
+
+
+def at_work(
+    db: Connection, caller: Caller, *, now: str, minutes: float
+) -> list[tuple[str, str | None]]:
+    """The open sessions that a caller has opened or resumed and that live, and their agents.
+
+    If very many are open, some of them, whether they live or not: one cannot be told from them.
+    """
+    values = (before(now, minutes), caller.server, caller.client, caller.host_session)
+    rows: list[Any] = db.execute(_AT_WORK, (*values, _MOST_OF_A_PROCESS + 1)).fetchall()
+    too_many = len(rows) > _MOST_OF_A_PROCESS
+    return [(id, agent) for id, agent, lives in rows if lives or too_many]
+
+
 def newest(
     db: Connection, most: int, *, only_open: bool = False, only_sealed: bool = False
 ) -> list[Session]:
@@ -108,13 +242,22 @@ def newest(
 
 
 def tasks_named(db: Connection, id: str) -> list[str]:
-    """The tasks of a session's opening and thoughts."""
+    """The tasks that a session is about, has thought about or has changed."""
     rows = db.execute(
         "SELECT DISTINCT task FROM ledger WHERE session = ? AND task IS NOT NULL"
-        " AND kind IN ('session.open', 'thought') ORDER BY task",
+        " AND kind NOT IN ('call.enter', 'call.exit') ORDER BY task",
         (id,),
     )
     return [str(task) for (task,) in rows]
+
+
+def ends_of(db: Connection, id: str) -> list[int]:
+    """The records that open and seal a session."""
+    rows = db.execute(
+        "SELECT seq FROM ledger WHERE session = ? AND kind IN ('session.open', 'session.seal')",
+        (id,),
+    )
+    return [seq for (seq,) in rows]
 
 
 def last_sealed(db: Connection) -> Session | None:

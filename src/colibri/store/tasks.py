@@ -5,14 +5,14 @@ totals and finds a page far into a list; triggers keep it, so that no answer has
 walk over them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, NamedTuple, TypeVar
 
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
-from colibri.core.states import NEEDS_DEPENDENCIES, TRANSITIONS, Status
+from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS, Status
 from colibri.store.connection import Connection, Cursor
 from colibri.store.sqlite import search as index
 
@@ -38,6 +38,7 @@ class Task(NamedTuple):
     updated_at: str
     attempt_seq: int  # of the record that began the current attempt
     open_dependencies: int
+    holder: str | None  # a session
     description: str | None = None
     depends_on: tuple[str, ...] = ()
 
@@ -54,6 +55,7 @@ class Filter:
     status: str | None = None
     project: str | None = None
     assignee: str | None = None
+    holder: str | None = None
 
 
 def task_id(number: int) -> str:
@@ -91,14 +93,28 @@ def next_states(task: Task) -> tuple[Status, ...]:
 
 def needs(db: Connection, task: Task) -> dict[str, list[str]]:
     """What each legal move still needs; moves that need nothing are left out."""
+    return all_needs(db, [task])[0]
+
+
+def all_needs(db: Connection, found: Sequence[Task]) -> list[dict[str, list[str]]]:
+    """The same of several tasks, in one question."""
+    rows: list[Any] = db.execute(
+        f"SELECT number FROM tasks AS t WHERE number IN ({', '.join('?' * len(found))}) AND EXISTS"
+        " (SELECT 1 FROM thoughts WHERE task = t.task_id AND seq > t.attempt_seq)",
+        [task.number for task in found],
+    ).fetchall()
+    proven = {number for (number,) in rows}
+    return [_needs(db, task, has_evidence=task.number in proven) for task in found]
+
+
+def _needs(db: Connection, task: Task, *, has_evidence: bool) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for status in next_states(task):
         if status in NEEDS_DEPENDENCIES and task.open_dependencies:
             names = named(blockers(db, task.number))
             missing[status] = [f"dependencies that are DONE or CANCELLED: {names}"]
-        if status == Status.DONE and not has_evidence(db, task):
-            need = f"a thought about this attempt: thought_record with task_id {task.task_id}"
-            missing.setdefault(status, []).append(need)
+        if status in TERMINAL and not has_evidence:
+            missing.setdefault(status, []).append("a thought about this attempt")
     return missing
 
 
@@ -159,17 +175,45 @@ def page(
     return made, total
 
 
-def ready(db: Connection, wanted: Filter, *, limit: int) -> tuple[list[Task], int]:
-    """The queue: neither terminal nor blocked; by priority, then progress, then age."""
+def queue(db: Connection, wanted: Filter, *, besides: Sequence[str] | None = ()) -> Iterator[Task]:
+    """What can be worked on, neither terminal nor blocked: by priority, then progress, then age.
+
+    Besides what these sessions hold; of None, besides what any session holds.
+    """
     clause, values = _clause(wanted)
-    rows = db.execute(
+    if besides is None:
+        clause += " AND holder IS NULL"
+    elif besides:
+        clause += f" AND (holder IS NULL OR holder NOT IN ({', '.join('?' * len(besides))}))"
+        values += besides
+    for row in db.execute(
         f"SELECT {', '.join(LISTED)} FROM tasks WHERE is_ready = 1{clause}"
-        " ORDER BY urgency, remaining, number LIMIT ?",
-        (*values, limit),
+        " ORDER BY urgency, remaining, number",
+        values,
+    ):
+        task = Task(*row)
+        _check_exact([task])
+        yield task
+
+
+def held(
+    db: Connection, wanted: Filter, *, besides: str | None, condition: str, value: str
+) -> dict[str, int]:
+    """How many tasks of the queue each session holds, besides one; of those that a condition on
+    `holder` picks.
+    """
+    clause, values = _clause(wanted, of_held=True)
+    rows = db.execute(
+        "SELECT holder, count(*) FROM tasks WHERE is_ready = 1 AND holder IS NOT NULL"
+        f" AND holder IS DISTINCT FROM ?{clause} GROUP BY holder HAVING {condition}",
+        (besides, *values, value),
     )
-    found = [Task(*row) for row in rows]
-    _check_exact(found)
-    return found, _count(db, wanted, only_ready=True)
+    return dict(rows.fetchall())
+
+
+def count_ready(db: Connection, wanted: Filter) -> int:
+    """How many tasks the queue has."""
+    return _count(db, wanted, only_ready=True)
 
 
 def has_evidence(db: Connection, task: Task) -> bool:
@@ -190,14 +234,20 @@ def _check_exact(found: Sequence[Any]) -> None:
 
 
 def _given(wanted: Filter) -> dict[str, str]:
-    names = ("status", "project", "assignee")
+    names = ("status", "project", "assignee", "holder")
     return {name: value for name in names if (value := getattr(wanted, name)) is not None}
 
 
-def _clause(wanted: Filter) -> tuple[str, list[str]]:
-    """The conditions of a filter, from constant pieces; values are always bound."""
+def _clause(wanted: Filter, *, of_held: bool = False) -> tuple[str, list[str]]:
+    """The conditions of a filter, from constant pieces; values are always bound.
+
+    A project may be large, what is held is little: there the index of holders must be the only one.
+    """
     given = _given(wanted)
-    return "".join(f" AND {name} = ?" for name in given), list(given.values())
+    if not of_held and wanted.holder is None:
+        return "".join(f" AND {name} = ?" for name in given), list(given.values())
+    columns = (name if name == "holder" else f"coalesce({name}, '')" for name in given)
+    return "".join(f" AND {column} = ?" for column in columns), list(given.values())
 
 
 def _page(db: Connection, select: str, wanted: Filter, limit: int, offset: int) -> Cursor:
@@ -218,7 +268,7 @@ def _skip(db: Connection, wanted: Filter, offset: int) -> tuple[int, int]:
     given = list(_given(wanted).items())
     if not given:  # tasks are never deleted, so their numbers have no gaps
         return offset, 0
-    if len(given) > 1 or offset < BLOCK:
+    if len(given) > 1 or offset < BLOCK or wanted.holder is not None:
         return 0, offset
     ((field, value),), after = given, 0
     key = {"project": "", "assignee": "", "status": ""} | {field: value}
@@ -237,5 +287,7 @@ def _count(db: Connection, wanted: Filter, *, only_ready: bool = False) -> int:
     clause, values = _clause(wanted)
     also = " AND is_ready = 1" if only_ready else ""
     query = f"SELECT coalesce(sum(n), 0) FROM task_counts WHERE field = ''{clause}{also}"
+    if wanted.holder is not None:  # who holds few
+        query = f"SELECT count(*) FROM tasks WHERE true{clause}{also}"
     total: int = db.execute(query, values).get
     return total

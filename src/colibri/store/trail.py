@@ -10,6 +10,7 @@ from colibri.core.ledger import ERASED, NO_LEAF
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
+from colibri.store.sqlite import thought_search
 
 _SELECT = """
     SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, l.body
@@ -76,6 +77,7 @@ def record(
         "UPDATE sessions SET record_count = record_count + 1, last_leaf = ? WHERE session_id = ?",
         (entry.leaf, session.session_id),
     )
+    thought_search.add(db)
     return get(db, seq)
 
 
@@ -116,26 +118,48 @@ def _leaf_before(db: Connection, session: str, index: int) -> str:
 
 
 def find(
-    db: Connection, wanted: Filter, *, limit: int, offset: int, most_bytes: int | None = None
+    db: Connection,
+    wanted: Filter,
+    *,
+    limit: int,
+    offset: int,
+    search: str | None = None,
+    order: str = "oldest",
+    most_bytes: int | None = None,
 ) -> tuple[list[Thought], int]:
-    """A page of thoughts in the order of the ledger, and how many match in all.
+    """A page of thoughts, `oldest`, `newest` or, with a search, `best` first; and how many match.
 
     With `most_bytes` the page ends before the thought whose text would be too much, but has one.
     """
-    clause, values = _clause(wanted)
-    # The places alone are all in an index, so that what is skipped costs no look at its row.
-    order = "seq" if wanted.session is None else "idx"  # the same, but in the session's index
-    page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} LIMIT ? OFFSET ?"
-    query = f"{_SELECT} WHERE t.seq IN ({page}) ORDER BY t.seq"
+    if search is None:
+        rows, total = _page(db, wanted, limit, offset, newest=order == "newest"), _count(db, wanted)
+    else:
+        matches = thought_search.find(db, search, *_clause(wanted), _order(wanted))
+        if order != "best":
+            matches.sort(reverse=order == "newest")
+        shown, query = matches[offset : offset + limit], f"{_SELECT} WHERE t.seq = ?"
+        rows, total = (db.execute(query, (seq,)).get for seq in shown), len(matches)
     found: list[Thought] = []
     size = 0
-    for row in db.execute(query, (*values, limit, offset)):
+    for row in rows:
         thought = _thought(db, row)
         size += len(thought.content.encode())
         if found and most_bytes is not None and size > most_bytes:
             break
         found.append(thought)
-    return found, _count(db, wanted)
+    return found, total
+
+
+def _page(
+    db: Connection, wanted: Filter, limit: int, offset: int, *, newest: bool
+) -> Iterator[Any]:
+    """The places alone are all in an index, so that what is skipped costs no look at its row."""
+    clause, values = _clause(wanted)
+    way = "DESC" if newest else "ASC"
+    order = f"{_order(wanted)} {way}"
+    page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} LIMIT ? OFFSET ?"
+    query = f"{_SELECT} WHERE t.seq IN ({page}) ORDER BY t.seq {way}"
+    yield from db.execute(query, (*values, limit, offset))
 
 
 def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:
@@ -145,6 +169,11 @@ def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:
         " WHERE t.session = ? ORDER BY t.idx",
         (session,),
     )
+
+
+def _order(wanted: Filter) -> str:
+    """What thoughts are sorted by, which is the same, but idx is in the index of a session."""
+    return "seq" if wanted.session is None else "idx"
 
 
 def _clause(wanted: Filter) -> tuple[str, list[str]]:

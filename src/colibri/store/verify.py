@@ -8,18 +8,16 @@ some records for themselves.
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from colibri.core.check import kinds
-from colibri.core.check.kinds import Erasure, Payload, TaskFields
+from colibri.core.check.kinds import Erasure, TaskFields, read_one
 from colibri.core.check.log import STRETCH, LogCheck
-from colibri.core.check.rows import Columns
 from colibri.core.check.rules import Rules
+from colibri.core.check.sessions import Sessions
 from colibri.core.check.tasks import Tasks
 from colibri.core.ledger import Entry, Head
 from colibri.core.report import MAX_LISTED, NO_HEAD, Break, Findings, Note, Report
-from colibri.core.rows import Row
 from colibri.store import ledger, proofs, sessions, trail
 from colibri.store.connection import Connection
-from colibri.store.sqlite import altered_tasks
+from colibri.store.sqlite import altered_keys, altered_tasks
 
 SLICE = 10_000  # records that are read in one transaction
 START = -(2**63)  # a row may have any number
@@ -58,7 +56,8 @@ def verify(
             return report.with_notes(_UNREADABLE)
         altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
         report = _with(report, "altered-task", altered_tasks.altered(db, rules.tasks))
-        return _with(report, "altered-session", altered)
+        report = _with(report, "altered-session", altered)
+        return _with(report, "altered-session", altered_keys.altered(db, rules.calls.firsts, last))
 
 
 class _Log:
@@ -238,7 +237,7 @@ def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
     named: list[int] = []
     for row in ledger.rows(db, [seq for (seq,) in late.fetchall()]):
         check.excuse(row)
-        said = _said(row)
+        said = read_one(row)
         named += said.seqs if isinstance(said, Erasure) else ()
     return named
 
@@ -257,48 +256,57 @@ def _catch_up(
         values,
     )
     for row in ledger.rows(db, [seq for (seq,) in later.fetchall()]):
-        said = _said(row)
+        said = read_one(row)
         if said is None and row.body is not None:
             return False
         rules.show(row, said)
     for row in ledger.rows(db, erased):
-        if row.kind == "session.open":
+        if row.kind in ("session.open", "call.enter"):
             rules.sessions.erase(row.seq)
         elif row.kind == "task.text" and row.task is not None and session is None:
             every = ledger.rows(db, ledger.seqs_of_task(db, row.task))
-            texts = [_said(one) for one in every if one.kind == "task.text"]
-            rules.tasks.retell(row.task, texts)  # type: ignore[arg-type]  # by their kind
+            texts = [read_one(one) for one in every if one.kind == "task.text"]
+            rules.tasks.retell(row.task, texts)
     return True
 
 
-def _said(row: Row) -> Payload | None:
-    """What a record says, unchecked; None if it is erased or cannot be read."""
-    said = None if row.body is None else kinds.read(Columns.of(row))
-    return said[0] if said else None
-
-
 def _replay_task(db: Connection, id: str, found: Findings, last: int) -> Tasks | None:
-    """A task's records, replayed beside those of all that it ever depended on; None if one of them
-    cannot be read. Only what its own records up to a seq break is found.
+    """A task's records, replayed beside those of all that it ever depended on and of the sessions
+    that held it; None if one of them cannot be read. Only what its own records up to a seq break is
+    found.
     """
+    ignored, reasons = Findings(), dict[str, list[str | None]]()
+    known = Sessions(ignored)
+    replay = Tasks(found, known, whole=False)
+    for row in ledger.rows(db, sorted(_needed_for(db, id))):
+        replay.found = found if row.task == id and row.seq <= last else ignored
+        said = read_one(row)
+        if said is None and row.body is not None:
+            return None
+        if row.kind == "session.open":
+            known.open(row, said, None)
+        elif row.kind == "session.seal":
+            known.seal(row, said, None)
+        elif row.kind == "thought":
+            replay.name(row)
+            reasons.setdefault(row.call, []).append(row.task)
+        elif row.kind in ("task", "task.text"):
+            replay.take(row, said, reasons.get(row.call, ()))
+    return replay
+
+
+def _needed_for(db: Connection, id: str) -> set[int]:
+    """The records that name a task, or what it ever depended on, and the ends of its holders."""
     own = [*ledger.rows(db, ledger.seqs_of_task(db, id))]
     seqs = {row.seq for row in own}
     for row in own:
-        said = _said(row) if row.kind == "task" else None
-        if isinstance(said, TaskFields) and "depends_on" in said.set:
-            for other in said.set["depends_on"][1]:
+        said = read_one(row) if row.kind == "task" else None
+        if isinstance(said, TaskFields):
+            for other in said.set.get("depends_on", (None, ()))[1]:
                 seqs.update(ledger.seqs_of_task(db, other))
-    replay, ignored = Tasks(found), Findings()
-    for row in ledger.rows(db, sorted(seqs)):
-        replay.found = found if row.task == id and row.seq <= last else ignored
-        said = _said(row)
-        if said is None and row.body is not None:
-            return None
-        if row.kind == "thought":
-            replay.name(row)
-        elif row.kind in ("task", "task.text"):
-            replay.take(row, said)  # type: ignore[arg-type]  # by its kind
-    return replay
+            for holder in filter(None, said.set.get("holder", ())):
+                seqs.update(sessions.ends_of(db, holder))
+    return seqs
 
 
 _UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from colibri.core.modes import Capability
 from colibri.store import proofs
+from colibri.tools.caller import required
 from colibri.tools.text import SessionId, ThoughtId
 from colibri.tools.tool import Answer, Tool, Work, tool
 
@@ -48,7 +49,8 @@ class Proven(Seal):
     alone=True,
 )
 def finalize(work: Work, args: Finalize) -> Seal:
-    return Seal(*_seal(proofs.seal(work.db, work.record, args.session_id, now=work.now)))
+    session = required(work, "to seal one")
+    return Seal(*_seal(proofs.seal(work.db, work.record, session, now=work.now)))
 
 
 @tool(
@@ -56,6 +58,7 @@ def finalize(work: Work, args: Finalize) -> Seal:
     "Read a seal",
     "The root of a sealed session; with proof_for also the proof that a thought is in it.",
     capability=Capability.INSPECT,
+    session="selected",
 )
 def root(work: Work, args: Root) -> Proven:
     session = proofs.sealed(work.db, args.session_id)

@@ -9,7 +9,8 @@ import typing
 from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, Union
 
 import msgspec
 
@@ -17,39 +18,50 @@ from colibri.core import canonical
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
 from colibri.tools import text
+from colibri.tools.issues import MAX_ISSUES, allowed_by, issue, misfit, shortened, unknown
 from colibri.tools.tool import Answer, Tool, is_struct
 
 JSON = dict[str, Any]
-MAX_ISSUES = 50
 
-_ERROR = {
-    "type": "object",
-    "properties": {
-        "code": {"type": "string"},
-        "message": {"type": "string"},
-        "details": {"type": "object"},
-    },
-    "required": ["code", "message"],
-}
+# What a model is not told before it asks: every word of tools/list costs it tokens in every turn.
+_UNSAID = frozenset({"examples", "pattern", "minLength", "minItems", "maxLength"})
 
 
 def listing(tool: Tool) -> JSON:
     """A tool as tools/list shows it."""
+    changes = tool.capability is Capability.CHANGE
     shown: JSON = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": input_schema(tool.input),
-        "annotations": {
-            "readOnlyHint": tool.capability is not Capability.CHANGE,
-            "destructiveHint": False,
-            "idempotentHint": tool.idempotent,
-            "openWorldHint": False,
-        },
+        "inputSchema": _short(_without_nulls(tool.input)),
+        "annotations": {"readOnlyHint": not changes, "openWorldHint": False},
     }
+    if changes:
+        shown["annotations"] |= {"destructiveHint": False, "idempotentHint": tool.idempotent}
     if tool.output is not None:
-        shown["outputSchema"] = output_schema(tool.output, tool.pattern)
+        shown["outputSchema"] = output_schema(tool.output)
     return shown
+
+
+def _short(node: Any) -> Any:
+    """A schema without what a refusal tells who needs it."""
+    if isinstance(node, list):
+        return [_short(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _short(value) for key, value in node.items() if key not in _UNSAID}
+
+
+def _without_nulls(struct: type[msgspec.Struct]) -> JSON:
+    """The arguments; of a field that is null unless it is given, null is not offered."""
+    schema = input_schema(struct)
+    for field in msgspec.structs.fields(struct):
+        shown = schema["properties"][field.encode_name]
+        if field.default is None and len(shown.get("anyOf", ())) == 2:  # noqa: PLR2004 - and null
+            (option,) = (one for one in shown.pop("anyOf") if one != {"type": "null"})
+            schema["properties"][field.encode_name] = {**shown, **option}
+    return schema
 
 
 def input_schema(struct: type[msgspec.Struct]) -> JSON:
@@ -60,19 +72,13 @@ def input_schema(struct: type[msgspec.Struct]) -> JSON:
     return schema
 
 
-def output_schema(struct: type[msgspec.Struct], pattern: str) -> JSON:
-    """The envelope around an output: an object at the root, the failure branch inside."""
-    data = _inline(struct)
-    if pattern == "B":
-        refusal = {
-            "type": "object",
-            "properties": {"ok": {"const": False}, "error": _ERROR},
-            "required": ["ok", "error"],
-        }
-        data = {"anyOf": [data, refusal]}
+def output_schema(struct: type[msgspec.Struct]) -> JSON:
+    """The envelope around an output, and the names in it."""
+    names: JSON = {field.encode_name: {} for field in msgspec.structs.fields(struct)}
+    data = {"type": "object", "properties": names}
     return {
         "type": "object",
-        "properties": {"ok": {"type": "boolean"}, "data": data, "error": _ERROR},
+        "properties": {"ok": {"type": "boolean"}, "data": data, "error": {"type": "object"}},
         "required": ["ok"],
     }
 
@@ -134,7 +140,7 @@ class Validator:
     """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue.
 
     A struct may have ALIASES, other names of its fields, and a __post_init__ that raises ValueError
-    for what no field says alone.
+    or Invalid for what no field says alone.
     """
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
@@ -148,6 +154,12 @@ class Validator:
         """Only a problem asks for them: schemas of all tools would delay the first call."""
         schemas: JSON = input_schema(self._struct)["properties"]
         return schemas
+
+    @cached_property
+    def _inner(self) -> "dict[str, Validator]":
+        """Those of the fields that are structs."""
+        fields = msgspec.structs.fields(self._struct)
+        return {one.name: Validator(inside) for one in fields for inside in _struct_in(one.type)}
 
     def __call__(self, arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
@@ -165,50 +177,59 @@ class Validator:
             value = getattr(args, attribute)
             if isinstance(value, str) and rule.breach(value):
                 return True
+        for name, check in self._inner.items():
+            inner = getattr(args, name)
+            if isinstance(inner, check._struct) and check._is_breached(inner):
+                return True
         return False
 
     def _field_by_field(self, arguments: JSON) -> msgspec.Struct:
         given, issues = _unaliased(arguments, self._aliases)
         names = list(self._schemas)
         strict = self._struct.__struct_config__.forbid_unknown_fields
-        unknown = [key for key in given if key not in names] if strict else []
-        issues += [_unknown(key, names) for key in unknown[:MAX_ISSUES]]
+        strange = [key for key in given if key not in names] if strict else []
+        issues += [unknown(key, names) for key in strange[:MAX_ISSUES]]
         values: dict[str, object] = {}
         for field in msgspec.structs.fields(self._struct):
-            issues += _take(field, self._schemas[field.encode_name], given, values)
+            issues += self._take(field, given, values)
         if issues:
-            raise Invalid(_shortened(issues, len(unknown) - MAX_ISSUES))
+            raise Invalid(shortened(issues, len(strange) - MAX_ISSUES))
         try:
             return self._struct(**values)
         except (TypeError, ValueError) as problem:  # its __post_init__: what no field says alone
             raise Invalid([issue("", str(problem), "see the tool's description")]) from None
 
+    def _take(
+        self, field: msgspec.structs.FieldInfo, given: JSON, values: dict[str, object]
+    ) -> list[dict[str, object]]:
+        """Convert what was given for a field into `values`, or say what is wrong with it."""
+        name, inner = field.encode_name, self._inner.get(field.name)
+        schema = self._schemas[name]
+        if name not in given:
+            return [issue(name, "is required", allowed_by(schema))] if field.required else []
+        try:
+            if inner is not None and isinstance(given[name], dict):
+                values[field.name] = inner(given[name])
+                return []
+            value = values[field.name] = msgspec.convert(given[name], field.type)
+        except Invalid as problem:
+            return [{**one, "path": f"{name}.{one['path']}".rstrip(".")} for one in problem.issues]
+        except msgspec.ValidationError as problem:
+            return [misfit(name, str(problem), schema)]
+        rule = text.rule_of(field.type)
+        if rule is not None and isinstance(value, str) and (wrong := rule.breach(value)):
+            return [issue(name, wrong, rule.allowed)]
+        return []
 
-def _shortened(issues: list[dict[str, object]], unsaid: int) -> list[dict[str, object]]:
-    """The first MAX_ISSUES: nobody reads more, and the answer must stay small."""
-    left = len(issues) - MAX_ISSUES + max(0, unsaid)
-    if left <= 0:
-        return issues
-    more = issue("", f"and {left} more problems", "see the tool's schema")
-    return [*issues[:MAX_ISSUES], more]
 
-
-def _take(
-    field: msgspec.structs.FieldInfo, schema: JSON, given: JSON, values: dict[str, object]
-) -> list[dict[str, object]]:
-    """Convert what was given for a field into `values`, or say what is wrong with it."""
-    name = field.encode_name
-    if name not in given:
-        return [issue(name, "is required", _allowed(schema))] if field.required else []
-    try:
-        value = msgspec.convert(given[name], field.type)
-    except msgspec.ValidationError as problem:
-        return [_misfit(name, str(problem), schema)]
-    values[field.name] = value
-    rule = text.rule_of(field.type)
-    if rule is not None and isinstance(value, str) and (wrong := rule.breach(value)):
-        return [issue(name, wrong, rule.allowed)]
-    return []
+def _struct_in(annotation: Any) -> list[type[msgspec.Struct]]:
+    """The struct that a type is or may be; none if there are several."""
+    if is_struct(annotation):
+        return [annotation]
+    may_be = typing.get_origin(annotation) in (Annotated, Union, UnionType)
+    parts = typing.get_args(annotation) if may_be else ()
+    found = [one for part in parts for one in _struct_in(part)]
+    return found if len(found) == 1 else []
 
 
 def _unaliased(arguments: JSON, aliases: dict[str, str]) -> tuple[JSON, list[dict[str, object]]]:
@@ -246,53 +267,3 @@ def recordable(args: object) -> Any:
     except ValueError as problem:
         raise Invalid([issue("", f"cannot be recorded: {problem}", "no fractions")]) from None
     return values
-
-
-def issue(path: str, problem: str, allowed: str) -> dict[str, object]:
-    """One thing that is wrong with the arguments."""
-    return {"path": path, "problem": problem, "allowed": allowed}
-
-
-def _unknown(key: str, names: list[str]) -> dict[str, object]:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for this mistake
-
-    near = get_close_matches(key[:64], names, n=1)
-    hint = f"is not a known field; did you mean {near[0]}?" if near else "is not a known field"
-    shown = "".join(c if c.isprintable() else "?" for c in key[:64])
-    return issue(shown, hint, f"the fields {', '.join(names) or '(none)'}")
-
-
-def _misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
-    problem, _, where = message.partition(" - at `$")
-    if problem.startswith(("Invalid enum value", "Invalid value")):
-        problem = "is not one of the allowed values"  # msgspec would repeat the value
-    elif "matching regex" in problem:
-        problem = "is not of the right form"
-    else:
-        problem = problem.replace("`", "").replace("Expected", "expected")
-    return issue(name + where.rstrip("`"), problem, _allowed(schema))
-
-
-def _allowed(schema: JSON) -> str:
-    """A schema as a phrase."""
-    if "anyOf" in schema:
-        return " or ".join(_allowed(option) for option in schema["anyOf"])
-    if "enum" in schema:
-        return "one of " + ", ".join(str(value) for value in schema["enum"])
-    parts = [str(schema.get("type", "any value"))]
-    for low, high, unit in (
-        ("minLength", "maxLength", " characters"),
-        ("minimum", "maximum", ""),
-        ("minItems", "maxItems", " items"),
-    ):
-        if low in schema and high in schema:
-            parts.append(f"{schema[low]} to {schema[high]}{unit}")
-        elif low in schema:
-            parts.append(f"at least {schema[low]}{unit}")
-        elif high in schema:
-            parts.append(f"at most {schema[high]}{unit}")
-    if "examples" in schema:
-        parts.append(f"such as {schema['examples'][0]}")
-    if "items" in schema:
-        parts.append(f"each {_allowed(schema['items'])}")
-    return ", ".join(parts)

@@ -54,6 +54,11 @@ class Dropped(Struct):
     log_lines: Count
 
 
+class Project(Struct):
+    path: str | None
+    found_by: str | None
+
+
 class Health(Struct):
     status: Literal["ok"]
     version: Annotated[str, Meta(min_length=1)]
@@ -61,6 +66,7 @@ class Health(Struct):
     db_tables: Count
     phase: Literal["phase1", "phase2"]
     mode: ModeName
+    project: Project
     db: Database
     condition: Condition
     tools: Tools

@@ -1,20 +1,33 @@
 """The task tools: plan work, see what is unblocked, move it only along legal edges."""
 
+from collections.abc import Callable
+from itertools import islice
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType, structs
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from colibri.core.errors import Invalid
+from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.modes import Capability
-from colibri.store import task_changes, tasks
+from colibri.store import claims, task_changes, tasks, trail
+from colibri.store.claims import Asked
+from colibri.store.keys import Key
+from colibri.store.sessions import Session
+from colibri.store.task_changes import Change
 from colibri.store.tasks import Filter, Task
-from colibri.tools.text import Description, Name, TaskId, Title
+from colibri.tools.caller import AgentOf, KeyOf, SessionOf, keep, made_before, required, working
+from colibri.tools.issues import issue
+from colibri.tools.text import Content, Description, Name, SessionId, TaskId, ThoughtType, Title
 from colibri.tools.tool import Answer, Offset, Tool, Work, next_offset, tool
 
 Priority = Literal["low", "medium", "high", "critical"]
 StatusName = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
 Dependencies = Annotated[list[TaskId], Meta(max_length=100)]
 Positive = Annotated[int, Meta(ge=1)]
+Steps = Annotated[list[StatusName], Meta(min_length=1, max_length=8)]
+_CHANGEABLE = ("title", "description", "project", "priority", "assignee", "depends_on")
+_NOT_CHANGES = {"task_id", "expected_version", "session_id", "agent_id"}
 
 
 # Arguments.
@@ -33,19 +46,38 @@ class Create(Struct, forbid_unknown_fields=True, omit_defaults=True):
     depends_on: Annotated[
         Dependencies, Meta(description="ids of tasks that must end before this one can be in APPLY")
     ] = []
+    key: KeyOf = None
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
 
 
 class Get(Struct, forbid_unknown_fields=True):
     ALIASES: ClassVar = {"id": "task_id"}
 
     task_id: Annotated[TaskId, Meta(description="the task's id")]
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
+
+
+class Thought(Struct, forbid_unknown_fields=True):
+    type: Annotated[ThoughtType, Meta(description="what kind of thought")]
+    content: Annotated[Content, Meta(description="what you found or decided, and why")]
 
 
 class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
     ALIASES: ClassVar = {"id": "task_id", "project_id": "project"}
 
     task_id: Annotated[TaskId, Meta(description="the task's id")]
-    status: Annotated[StatusName | UnsetType, Meta(description="the state to move to")] = UNSET
+    status: Annotated[
+        StatusName | Steps | UnsetType,
+        Meta(description="the state to move to, or several in turn"),
+    ] = UNSET
+    thought: Annotated[
+        Thought | UnsetType, Meta(description="why: recorded with the change, as its evidence")
+    ] = UNSET
+    claim: Annotated[
+        bool | UnsetType, Meta(description="true takes the task, false releases it")
+    ] = UNSET
     title: Annotated[Title | UnsetType, Meta(description="what is to be done")] = UNSET
     description: Annotated[Description | UnsetType | None, Meta(description="null clears it")] = (
         UNSET
@@ -60,9 +92,14 @@ class Update(Struct, forbid_unknown_fields=True, omit_defaults=True):
         Positive | None,
         Meta(description="the version you read: refused if the task has changed since"),
     ] = None
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
 
     def __post_init__(self) -> None:
-        fields = set(self.__struct_fields__) - {"task_id", "expected_version"}
+        if self.claim is False and self.status is not UNSET:
+            allowed = "false in a call of its own, after the move"
+            raise Invalid([issue("claim", "false goes without status", allowed)])
+        fields = set(self.__struct_fields__) - _NOT_CHANGES
         if all(getattr(self, name) is UNSET for name in fields):
             names = ", ".join(sorted(fields))
             raise ValueError(f"nothing to change was given: give at least one of {names}")
@@ -74,12 +111,15 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     status: Annotated[StatusName | None, Meta(description="only tasks in this state")] = None
     project: Annotated[Name | None, Meta(description="only this project")] = None
     assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
+    holder: Annotated[SessionId | None, Meta(description="only what this session holds")] = None
     search: Annotated[
         Annotated[str, Meta(max_length=256)] | None,
         Meta(description="words that all occur in title or description, in any case"),
     ] = None
     limit: Annotated[Annotated[int, Meta(ge=1, le=500)], Meta(description="tasks per page")] = 50
     offset: Offset = 0
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
 
 
 class NextActions(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -88,6 +128,9 @@ class NextActions(Struct, forbid_unknown_fields=True, omit_defaults=True):
     project: Annotated[Name | None, Meta(description="only this project")] = None
     assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
     limit: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="how many")] = 10
+    claim: Annotated[bool, Meta(description="take the first of them, and show only that")] = False
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
 
 
 # Answers.
@@ -99,6 +142,7 @@ class Row(Answer, gc=False):
     assignee: str | None
     attempt: Positive
     created_at: str
+    holder: str | None
     priority: Priority
     project: str | None
     status: StatusName
@@ -113,6 +157,10 @@ class Whole(Row):
     depends_on: tuple[str, ...]
 
 
+class Made(Whole):
+    repeated: bool
+
+
 class Detail(Whole):
     blockers: list[str]
     next_states: tuple[StatusName, ...]
@@ -122,6 +170,7 @@ class Detail(Whole):
 class Action(Row):
     next_states: tuple[StatusName, ...]
     needs: dict[str, list[str]]
+    description: str | UnsetType | None = UNSET  # of one that was claimed
 
 
 class Page(Answer):
@@ -133,6 +182,7 @@ class Page(Answer):
 class Queue(Answer):
     tasks: list[Action]
     total_count: int
+    held_by_others: int
 
 
 # Handlers.
@@ -143,9 +193,16 @@ class Queue(Answer):
     "Create a task",
     "Plan a piece of work. It begins in INIT; task_update moves it on.",
 )
-def create(work: Work, args: Create) -> Whole:
-    fields = structs.asdict(args)
-    return Whole(*_whole(task_changes.create(work.db, work.record, fields=fields, now=work.now)))
+def create(work: Work, args: Create) -> Made:
+    working(work)
+    fields = {name: getattr(args, name) for name in (*FIELDS, *TEXT_FIELDS) if name != "status"}
+    key = None if args.key is None else Key("task_create", "", args.key)
+    made = made_before(work, key)
+    if made is not None:
+        return Made(*(*_whole(tasks.get(work.db, tasks.task_id(made))), True))
+    task = task_changes.create(work.db, work.record, fields=fields, now=work.now)
+    keep(work, key, task.number)
+    return Made(*(*_whole(task), False))
 
 
 @tool(
@@ -158,31 +215,58 @@ def create(work: Work, args: Create) -> Whole:
 def get(work: Work, args: Get) -> Detail:
     task = tasks.get(work.db, args.task_id)
     blockers = [one.task_id for one in tasks.blockers(work.db, task.number)]
-    return Detail(*(*_whole(task), blockers, *_moves(work, task)))
+    moves = tasks.next_states(task), tasks.needs(work.db, task)
+    return Detail(*(*_whole(task), blockers, *moves))
 
 
 @tool(
     "task_update",
     "Change a task",
-    "Move a task or change its fields, all or nothing. INIT → GATHER → ANALYZE →"
-    " PLAN → APPLY → VERIFY → DONE, one step per call; VERIFY → GATHER begins a new attempt;"
-    " CANCELLED at any time. DONE and CANCELLED are final. APPLY and later need every"
-    " dependency DONE or CANCELLED; DONE needs a thought_record with this task_id since the"
-    " attempt began. To claim a task that others may want, set assignee with expected_version:"
-    " one of you wins.",
+    "Move a task, claim it or change its fields, all or nothing. INIT → GATHER → ANALYZE → PLAN →"
+    " APPLY → VERIFY → DONE: give one state or the next ones in turn; VERIFY → GATHER begins a new"
+    " attempt; CANCELLED at any time. DONE and CANCELLED are final and need a thought about this"
+    " attempt; APPLY and later need every dependency DONE or CANCELLED. Moving a free task claims"
+    " it for your session; what another session holds is refused.",
 )
 def update(work: Work, args: Update) -> Whole:
-    given = structs.asdict(args)
-    del given["task_id"], given["expected_version"]
-    task = task_changes.update(
+    session = required(work, "to claim a task") if args.claim is True else working(work)
+    given = {name: getattr(args, name) for name in args.__struct_fields__}
+    fields = {name: given[name] for name in _CHANGEABLE if given[name] is not UNSET}
+    steps = [] if args.status is UNSET else args.status
+    change = Change(
+        asked=_asked(work, session, args.claim, moves=bool(steps)),
+        steps=[steps] if isinstance(steps, str) else steps,
+        fields=fields,
+        expected_version=args.expected_version,
+        record_thought=None if args.thought is UNSET else _recording(work, args),
+    )
+    return Whole(*_whole(task_changes.update(work.db, work.record, args.task_id, change)))
+
+
+def _recording(work: Work, args: Update) -> Callable[[], object]:
+    """Records the thought that comes with a change."""
+    session, thought = required(work, "to record a thought"), args.thought
+    assert thought is not UNSET
+    return lambda: trail.record(
         work.db,
         work.record,
-        args.task_id,
-        changes={name: value for name, value in given.items() if value is not UNSET},
-        expected_version=args.expected_version,
-        now=work.now,
+        session,
+        seq=work.next_seq,
+        type=thought.type,
+        content=thought.content,
+        task=args.task_id,
     )
-    return Whole(*_whole(task))
+
+
+def _asked(work: Work, session: Session | None, claim: bool | UnsetType, *, moves: bool) -> Asked:
+    return Asked(
+        session=session,
+        claim=None if claim is UNSET else claim,
+        moves=moves,
+        agent=work.agent,
+        now=work.now,
+        minutes=work.config.claim_minutes,
+    )
 
 
 @tool(
@@ -192,7 +276,9 @@ def update(work: Work, args: Update) -> Whole:
     capability=Capability.BROWSE,
 )
 def find(work: Work, args: List) -> Page:
-    wanted = Filter(status=args.status, project=args.project, assignee=args.assignee)
+    wanted = Filter(
+        status=args.status, project=args.project, assignee=args.assignee, holder=args.holder
+    )
     columns, bounds = Row.__struct_fields__, (args.limit, args.offset)
     rows, total = tasks.page(work.db, Row, columns, wanted, args.search, *bounds)
     return Page(rows, total, next_offset(args.offset, len(rows), total))
@@ -201,15 +287,27 @@ def find(work: Work, args: List) -> Page:
 @tool(
     "task_next_actions",
     "What to do next",
-    "The tasks that can be worked on now, neither ended nor blocked: the most"
-    " urgent first, then the furthest along, then the oldest; each with the states it may move"
-    " to and what these still need.",
-    capability=Capability.INSPECT,
+    "What you can work on now: what you hold, then what is free, the most urgent first; each with"
+    " the states it may move to and what these still need. With claim: true the first of them is"
+    " yours at once.",
+    only_reads=lambda args: not args.claim,
 )
 def next_actions(work: Work, args: NextActions) -> Queue:
+    session = required(work, "to claim a task") if args.claim else working(work)
     wanted = Filter(project=args.project, assignee=args.assignee)
-    found, total = tasks.ready(work.db, wanted, limit=args.limit)
-    return Queue([Action(*_row(task), *_moves(work, task)) for task in found], total)
+    queue, others = claims.queue(
+        work.db, wanted, work.session, now=work.now, minutes=work.config.claim_minutes
+    )
+    found = [*islice(queue, 1 if args.claim else args.limit)]
+    if args.claim:
+        change = Change(asked=_asked(work, session, claim=True, moves=False))
+        found = [task_changes.update(work.db, work.record, one.task_id, change) for one in found]
+    total = tasks.count_ready(work.db, wanted) - others
+    actions = []
+    for task, needs in zip(found, tasks.all_needs(work.db, found), strict=True):
+        told = task.description if args.claim else UNSET
+        actions.append(Action(*(*_row(task), tasks.next_states(task), needs, told)))
+    return Queue(actions, total, others)
 
 
 _row = attrgetter(*Row.__struct_fields__)  # in their order
@@ -217,10 +315,6 @@ _row = attrgetter(*Row.__struct_fields__)  # in their order
 
 def _whole(task: Task) -> tuple[Any, ...]:
     return (*_row(task), task.description, task.depends_on)
-
-
-def _moves(work: Work, task: Task) -> tuple[Any, ...]:
-    return tasks.next_states(task), tasks.needs(work.db, task)
 
 
 TOOLS: tuple[Tool, ...] = (create, get, update, find, next_actions)

@@ -6,19 +6,20 @@ normalised.
 
 import re
 import typing
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Characters that are refused, and whether a text may be blank."""
+    """Characters that are refused, whether a text may be blank, and how it must not begin."""
 
     refused: re.Pattern[str]
     blank: bool
     allowed: str
+    reserved: str | None = None
 
     def breach(self, value: str) -> str | None:
         """What is wrong with a text, or None."""
@@ -26,6 +27,8 @@ class Rule:
         if found:
             character = f"U+{ord(found.group()):04X}"
             return f"holds the control character {character} at position {found.start()}"
+        if self.reserved and value.strip().casefold().startswith(self.reserved):
+            return f"begins with {self.reserved}, as only the name of a person does"
         return None if self.blank or value.strip() else "is blank"
 
 
@@ -54,8 +57,12 @@ SessionId = Annotated[
     str,
     Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{NO_LINE_END}$", examples=["S-0123456789ab"]),
 ]
-AgentId = Name
+# A person at the terminal is one.
+AGENT = replace(LINE, reserved="human:", allowed=f"{LINE.allowed}, not beginning with human:")
+AgentId = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": AGENT})]
+CallKey = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
 Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE})]
+ThoughtType = Literal["plan", "analysis", "decision", "reflection"]
 Content = Annotated[str, Meta(min_length=1, max_length=65_536, extra={"text": PROSE})]
 Description = Annotated[str, Meta(max_length=8000, extra={"text": PROSE})]
 

@@ -12,9 +12,11 @@ from colibri.store.append import Append
 if TYPE_CHECKING:
     from colibri.config import Config
     from colibri.store.connection import Connection
+    from colibri.store.sessions import Caller
 
 Lane = Literal["probe", "read", "write"]
 Pattern = Literal["A", "B"]
+SessionRole = Literal["caller", "selected", "opened"]
 
 
 class Work(Protocol):
@@ -26,6 +28,32 @@ class Work(Protocol):
     @property
     def db(self) -> "Connection":
         """The lane's connection, inside a transaction."""
+
+    @property
+    def caller(self) -> "Caller":
+        """The process and the client that this call comes from."""
+
+    @property
+    def session(self) -> str | None:
+        """The session whose call it is."""
+
+    @property
+    def agent(self) -> str | None:
+        """The agent whose call it is."""
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments as plain values, without secrets."""
+
+    @property
+    def is_redacted(self) -> bool:
+        """Whether a secret among the arguments was replaced."""
+
+    def repeat(self, enter: int) -> None:
+        """Say that the call with this enter did the same work before."""
+
+    def found_good(self, seq: int) -> None:
+        """Say that the log was verified up to a record."""
 
     @property
     def before(self) -> int | None:
@@ -79,6 +107,8 @@ class Tool:
     idempotent: bool = False
     alone: bool = False  # has a round of its own
     sliced: bool = False  # a long read, with a transaction of its own for each slice
+    session: SessionRole = "caller"  # whose session_id is among its arguments
+    only_reads: Callable[[Any], bool] | None = None  # whether a writing tool changes nothing
 
 
 def tool(
@@ -88,6 +118,8 @@ def tool(
     *,
     capability: Capability = Capability.CHANGE,
     pattern: Pattern = "B",
+    session: SessionRole = "caller",
+    only_reads: Callable[[Any], bool] | None = None,
     **run: bool,
 ) -> Callable[[Handler], Tool]:
     """Make a tool of a handler; its arguments and its answer are what the handler's types say."""
@@ -103,6 +135,8 @@ def tool(
         pattern=pattern,
         handler=handler,
         idempotent=not changes,
+        session=session,
+        only_reads=only_reads,
         **run,
     )
 

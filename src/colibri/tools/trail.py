@@ -6,41 +6,58 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from colibri.core import report as core
+from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
-from colibri.store import sessions, tasks, trail
+from colibri.store import brief, sessions, tasks, trail
+from colibri.store.keys import Key
 from colibri.store.sqlite.expected import foreign
-from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId
+from colibri.tools.caller import AgentOf, KeyOf, SessionOf, keep, made_before, required
+from colibri.tools.issues import issue
+from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId, ThoughtType
 from colibri.tools.tool import MAX_PAGE_BYTES, Answer, Offset, Tool, Work, next_offset, tool
 
-Type = Literal["plan", "analysis", "decision", "reflection"]
-SESSION = "from audit_session_start"
+Order = Literal["oldest", "newest", "best"]
 
 
 class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    intent: Annotated[Intent, Meta(description="what this session is to achieve")]
+    intent: Annotated[Intent | None, Meta(description="what this session is to achieve")] = None
     task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
     session_id: Annotated[
         SessionId | None, Meta(description="an id of your own; else one is made")
     ] = None
+    agent_id: Annotated[AgentId | None, Meta(description="your name, for all calls of it")] = None
+    resume: Annotated[bool, Meta(description="go on with the open session of this id")] = False
+    brief: Annotated[bool, Meta(description="whether to tell where the work stands")] = True
+
+    def __post_init__(self) -> None:
+        if self.resume and self.session_id is None:
+            allowed = "the id of an open session"
+            raise Invalid([issue("session_id", "is required with resume", allowed)])
+        if not self.resume and self.intent is None:
+            allowed = "what the session is to achieve, 1 to 2000 characters"
+            raise Invalid([issue("intent", "is required for a new session", allowed)])
 
 
 class Started(Answer):
     session_id: str
     intent: str
     task_id: str | None
+    agent_id: str | None
     started_at: str
+    resumed: bool
+    note: str | None
+    brief: str | None
 
 
 class Record(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    session_id: Annotated[SessionId, Meta(description=SESSION)]
-    type: Annotated[Type, Meta(description="what kind of thought")]
+    type: Annotated[ThoughtType, Meta(description="what kind of thought")]
     content: Annotated[
         Content, Meta(description="what you found or decided and why, for a later reader")
     ]
     task_id: Annotated[TaskId | None, Meta(description="the task it is about")] = None
-    agent_id: Annotated[AgentId | None, Meta(description="your name, if several agents work")] = (
-        None
-    )
+    key: KeyOf = None
+    session_id: SessionOf = None
+    agent_id: AgentOf = None
 
 
 class Thought(Answer):
@@ -50,21 +67,39 @@ class Thought(Answer):
     session_id: str
     task_id: str | None
     agent_id: str | None
-    type: Type
+    type: ThoughtType
     content: str
     created_at: str
     prev_hash: str
     hash: str
 
 
+class Recorded(Thought):
+    repeated: bool
+
+
 class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
     task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
-    type: Annotated[Type | None, Meta(description="only this kind")] = None
+    type: Annotated[ThoughtType | None, Meta(description="only this kind")] = None
+    search: Annotated[
+        Annotated[str, Meta(max_length=256)] | None,
+        Meta(description="words of which any occurs, or begins one that does"),
+    ] = None
+    order: Annotated[Order | None, Meta(description="oldest first; with search, best first")] = None
     limit: Annotated[
         int, Meta(ge=1, le=500, description="thoughts per page; fewer if they are long")
     ] = 50
     offset: Offset = 0
+
+    def __post_init__(self) -> None:
+        if self.order == "best" and not self.words:
+            raise Invalid([issue("order", "best takes a search", "oldest or newest without one")])
+
+    @property
+    def words(self) -> str | None:
+        """What is searched for; None if nothing is."""
+        return self.search if self.search and self.search.split() else None
 
 
 class Page(Answer):
@@ -123,21 +158,44 @@ class Verdict(Answer):
 @tool(
     "audit_session_start",
     "Start a session",
-    "Begin here: open a session for your work. Its session_id goes into every"
-    " thought_record; merkle_finalize seals it in the end.",
+    "Begin here: open a session for your work, or resume one. Your calls belong to it from then on;"
+    " merkle_finalize seals it in the end. The brief tells where the work stands.",
+    alone=True,
+    session="opened",
 )
 def start(work: Work, args: Start) -> Started:
-    if args.task_id is not None:
-        tasks.get(work.db, args.task_id)
-    session = sessions.start(
-        work.db,
-        work.record,
-        args.session_id or f"S-{work.new_id('session')}",
-        intent=args.intent,
-        task_id=args.task_id,
-        now=work.now,
+    caller = work.caller._replace(agent=work.agent)
+    if args.resume:
+        assert args.session_id is not None
+        session = sessions.resume(work.db, work.record, args.session_id, caller=caller)
+    else:
+        if args.task_id is not None:
+            tasks.get(work.db, args.task_id)
+        session = sessions.start(
+            work.db,
+            work.record,
+            args.session_id or f"S-{work.new_id('session')}",
+            intent=args.intent or "",
+            task_id=args.task_id,
+            caller=caller,
+            now=work.now,
+        )
+    return Started(
+        *(session.session_id, session.intent, session.task_id, session.agent, session.started_at),
+        resumed=args.resume,
+        note=_note_of_others(work, session.session_id),
+        brief=brief.write(work.db, session.session_id) if args.brief else None,
     )
-    return Started(session.session_id, session.intent, session.task_id, session.started_at)
+
+
+def _note_of_others(work: Work, id: str) -> str | None:
+    """What a caller of several sessions has to do."""
+    minutes = work.config.claim_minutes
+    found = sessions.at_work(work.db, work.caller, now=work.now, minutes=minutes)
+    others = [other for other, _ in found if other != id]
+    if not others:
+        return None
+    return f"name session_id from now on: you also work in {tasks.named(others)}"
 
 
 @tool(
@@ -145,13 +203,18 @@ def start(work: Work, args: Start) -> Started:
     "Record a thought",
     "Write down why, before and while you act: a plan, an analysis, a decision or,"
     " in the end, a reflection. It is chained to the thought before it in your session and"
-    " cannot be changed later. With task_id it is the evidence that a task needs before DONE.",
+    " cannot be changed later. With task_id it is the evidence that a task needs before it ends.",
     pattern="A",
 )
-def record(work: Work, args: Record) -> Thought:
-    session = sessions.get_open(work.db, args.session_id)
+def record(work: Work, args: Record) -> Recorded:
+    session = required(work, "to record a thought")
     if args.task_id is not None:
         tasks.get(work.db, args.task_id)
+
+    key = None if args.key is None else Key("thought_record", session.session_id, args.key)
+    made = made_before(work, key)
+    if made is not None:
+        return Recorded(*(*_fields(trail.get(work.db, made)), True))
     thought = trail.record(
         work.db,
         work.record,
@@ -161,20 +224,29 @@ def record(work: Work, args: Record) -> Thought:
         content=args.content,
         task=args.task_id,
     )
-    return Thought(*_fields(thought))
+    keep(work, key, thought.seq)
+    return Recorded(*(*_fields(thought), False))
 
 
 @tool(
     "thought_record_list",
     "Read the trail",
-    "Thoughts, your own or others', in the order they were recorded, page by page.",
+    "Thoughts, your own or others', page by page: in the order they were recorded, or the best for"
+    " the words of search.",
     capability=Capability.BROWSE,
     pattern="A",
+    session="selected",
 )
 def find(work: Work, args: List) -> Page:
     wanted = trail.Filter(session=args.session_id, task=args.task_id, type=args.type)
     found, total = trail.find(
-        work.db, wanted, limit=args.limit, offset=args.offset, most_bytes=MAX_PAGE_BYTES
+        work.db,
+        wanted,
+        search=args.words,
+        order=args.order or ("best" if args.words else "oldest"),
+        limit=args.limit,
+        offset=args.offset,
+        most_bytes=MAX_PAGE_BYTES,
     )
     records = [Thought(*_fields(thought)) for thought in found]
     return Page(records, total, next_offset(args.offset, len(found), total))
@@ -192,6 +264,7 @@ _fields = attrgetter(*Thought.__struct_fields__)  # in their order
     capability=Capability.VERIFY,
     pattern="A",
     sliced=True,
+    session="selected",
 )
 def check(work: Work, args: Verify) -> Verdict:
     # Only who verifies pays for the check.
@@ -211,6 +284,8 @@ def check(work: Work, args: Verify) -> Verdict:
     if report.valid:
         damage = indexes.damaged(work.db, pause=work.pause)
         report = report.with_breaks(core.Break(None, "damaged-file", what) for what in damage)
+    if report.valid and report.head is not None:
+        work.found_good(report.head.seq)
     return _verdict(report)
 
 

@@ -33,6 +33,7 @@ const MAX_DEPTH = 64;
 const MAX_ITEMS = 200_000; // of all arrays and objects of a value
 const MAX_LINKS = 5_000; // of dependencies, from one end at least
 const MAX_LISTED = 100; // of each list; also characters of a text that is shown
+const MAX_NAME = 128; // characters of what a client says of itself
 const NOWHERE = Number.MAX_SAFE_INTEGER + 1; // beyond every record
 const FORMAT = "colibri-bundle/2";
 const ZEROS = "0".repeat(64);
@@ -189,6 +190,8 @@ class Case {
   badLines = new Map();
   isSpoilt = false; // whether what builds on these records is not judged
   excused = new Listed(); // moves whose evidence may lie in a gap
+  unseen = new Listed(); // repeats of what lies in a gap
+  taken = new Listed(); // take-overs
   notes = [];
 
   constructor(root, head) {
@@ -277,11 +280,17 @@ function take(case_, [header, nonce, body]) {
   if (case_.kind === "thoughts") return;
   case_.trail.take(case_, record); // 10
   case_.replay.take(case_, record, disclosed); // 13
-  if (disclosed && record.kind !== "erasure") case_.ledger.take(case_, record); // 12
+  if (isOfCall(case_, record, disclosed)) case_.ledger.take(case_, record); // 12
 }
 
-// §2, §3, §8: the members of every object. "a=b" is: the member a is a b; "?" is: or null; "*" is:
-// an array of these, "*64" one of at most 64.
+/** Whether step 12 looks at a record; of the thoughts of other sessions it needs the header. */
+function isOfCall({ ledger }, { kind, call }, disclosed) {
+  if (kind === "thought" && !disclosed) return ledger.open.has(call);
+  return disclosed && kind !== "erasure";
+}
+
+// §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
+// "?" is: or null; "*" is: an array of these, "*64" one of at most 64.
 
 // §6: the task states, and the moves from each
 const MOVES = {
@@ -304,20 +313,25 @@ const SHAPES = {
   head: "seq=seq leaf=hash",
   header: `v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?
     agent=text? payload=hash prev=hash`,
-  "call.enter": "server=uuid tool=text arguments=arguments? size=int? sha256=hash?",
+  "call.enter": `server=uuid tool=text arguments=arguments? client=name? host_session=name?
+    use=name? size=int? sha256=hash?`,
   digest: "sha256=hash size=int",
-  "call.exit": "enter=seq tool=text outcome=outcome code=text? result_sha256=hash? duration_ms=int",
+  "call.exit": `enter=seq tool=text outcome=outcome code=text? result_sha256=hash? duration_ms=int
+    repeats=seq?`,
   "session.open": "session_id=text intent=text task_id=text?",
+  "session.resume": "server=uuid",
   thought: "thought_id=text index=int type=thinking content=text prev=hash",
   "session.seal": "root=hash count=seq first_seq=seq last_seq=seq",
-  task: "task_id=text version=seq attempt=seq set=fields-changed",
+  task: "task_id=text version=seq attempt=seq set=fields-changed taken+=taken",
+  taken: "last=seq minutes=int",
   "task.text": "task_id=text version=seq set=texts-changed",
   erasure: "seqs=some-seqs reason=text?",
-  fields: "status=status priority=priority assignee=text? project=text? depends_on=tasks",
+  fields: "status=status priority=priority assignee=text? project=text? depends_on=tasks holder=text?",
   texts: "title=text description=text?",
 };
 const CALLS = ["call.enter", "call.exit"];
-const TRAIL = ["session.open", "thought", "session.seal"];
+const SESSIONS = ["session.open", "session.resume", "session.seal"];
+const TRAIL = [...SESSIONS, "thought"];
 const CHANGES = ["task", "task.text"];
 const SCOPES = ["session", "task", "thoughts"];
 const TEXTS = ["title", "description", "content", "intent"]; // of which arguments have a digest only
@@ -352,6 +366,7 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 const ascends = (values) => values.every((value, at) => at === 0 || values[at - 1] < value);
 const TESTS = {
   text: (value) => typeof value === "string",
+  name: (value) => typeof value === "string" && [...value].length <= MAX_NAME,
   object: isObject,
   int: (value) => Number.isSafeInteger(value) && value >= 0,
   seq: (value) => Number.isSafeInteger(value) && value >= 1,
@@ -362,7 +377,8 @@ const TESTS = {
   tasks: (value) => test("text*100")(value) && new Set(value).size === value.length,
   scope: (value) => SCOPES.some((kind) => test(`of-${kind}`)(value)),
   arguments: (value) =>
-    isObject(value) && TEXTS.every((name) => test("digest?")(value[name] ?? null)),
+    isObject(value) && TEXTS.every((name) => test("digest?")(value[name] ?? null)) &&
+    test("digest?")(textOfThought(value)),
   "fields-changed": (value) => areChanges(value, "fields"),
   "texts-changed": (value) => areChanges(value, "texts"),
 };
@@ -393,20 +409,26 @@ function makeTest(type) {
 function members(shape) {
   if (!known.members.has(shape)) {
     const pairs = SHAPES[shape].split(/\s+/).map((member) => member.split("="));
-    known.members.set(shape, new Map(pairs.map(([name, type]) => [name, test(type)])));
+    known.members.set(shape, new Map(pairs.map(([name, type]) => [name.replace("+", ""), test(type)])));
   }
   return known.members.get(shape);
 }
+
+const isOptional = (shape, name) => SHAPES[shape].includes(` ${name}+=`);
+
+/** The text of a thought that comes with a change, in whose place is a digest. */
+const textOfThought = ({ thought }) => (isObject(thought) ? (thought.content ?? null) : null);
 
 /** What is wrong with an object's members, or nothing. */
 function whyNot(value, shape) {
   const wanted = members(shape);
   const names = isObject(value) ? Object.keys(value) : [];
-  if (names.length !== wanted.size || !names.every((name) => wanted.has(name))) {
+  const missing = [...wanted.keys()].filter((name) => !names.includes(name));
+  const isWhole = missing.every((name) => isOptional(shape, name));
+  if (!isObject(value) || !isWhole || !names.every((name) => wanted.has(name))) {
     return `its members are not ${[...wanted.keys()].join(" ")}`;
   }
-  const wrong = [];
-  for (const [name, fits] of wanted) if (!fits(value[name])) wrong.push(name);
+  const wrong = names.filter((name) => !wanted.get(name)(value[name]));
   return wrong.length > 0 ? `not as the format has it: ${wrong.join(" ")}` : "";
 }
 
@@ -974,16 +996,20 @@ function isOwn(case_, { kind, seq, session, task }, isThere) {
   if (kind === "call.exit" && session === null && isThere && isInside) {
     return case_.tasks.has(task); // it may be disclosed: how a call ended that did nothing
   }
+  if (SESSIONS.includes(kind) && case_.sessions.has(session) && seq <= case_.end) return true;
   if (case_.kind === "session") {
     return session === case_.session && (TRAIL.includes(kind) || isInside);
   }
-  if (kind === "thought") return task === case_.task;
-  return TRAIL.includes(kind) && case_.sessions.has(session);
+  return kind === "thought" && task === case_.task;
 }
 
 /** Read the bundle for what belongs into it: its stretch and its tasks, then their calls. */
 async function findScope(case_, file) {
-  const needs = new Map();
+  const [needs, holders] = [new Map(), new Map()];
+  const add = (sets, task, ids) => {
+    if (!sets.has(task)) sets.set(task, new Set());
+    for (const id of ids ?? []) if (id !== null) sets.get(task).add(id);
+  };
   let [sealing, last] = [null, 0];
   case_.isWhole = false;
   await headers(file, (record, body) => {
@@ -1003,13 +1029,16 @@ async function findScope(case_, file) {
       case_.end = seq;
     } else if (kind === "task" && case_.end === NOWHERE) {
       case_.isWhole ||= task === case_.task;
-      const [change] = body.length > 0 ? parseCanonical(body, "task") : [null];
-      if (!needs.has(task)) needs.set(task, new Set());
-      for (const ids of dependenciesIn(change)) for (const id of ids ?? []) needs.get(task).add(id);
+      const [change, wrong] = body.length > 0 ? parseCanonical(body, "task") : [null, "no body"];
+      const made = wrong === "" ? change.set : {};
+      for (const ids of made.depends_on ?? []) add(needs, task, ids);
+      add(holders, task, made.holder);
     }
-    if (["session.open", "thought"].includes(kind) && isOurs && task !== null) {
-      case_.tasks.add(task);
-    } else if (kind === "thought" && task === case_.task) {
+    if (CHANGES.includes(kind) && case_.kind === "task") add(holders, task, [session]);
+    const isWork = ["session.open", "thought", ...CHANGES].includes(kind);
+    if (isWork && isOurs && case_.end === NOWHERE) {
+      if (task !== null) case_.tasks.add(task);
+    } else if (kind === "thought" && case_.kind === "task" && task === case_.task) {
       case_.sessions.add(session);
     }
   });
@@ -1017,6 +1046,7 @@ async function findScope(case_, file) {
   if (case_.kind !== "session") Object.assign(case_, { start: NOWHERE, tasks: new Set([case_.task]) });
   for (const task of case_.tasks) { // a Set grows while it is walked through
     for (const id of needs.get(task) ?? []) case_.tasks.add(id);
+    for (const id of holders.get(task) ?? []) case_.sessions.add(id);
   }
   if (case_.kind !== "thoughts") await findCalls(case_, file);
 }
@@ -1056,14 +1086,36 @@ const namesOurs = ({ gaps }, { seq: at, body }) =>
 
 // 10 sessions and seals
 
-/** The sessions that are open, and the names of those that are sealed. */
+const AFTER_SEAL = { thought: "thought-after-seal", "session.seal": "second-seal" };
+
+/** The sessions that are open, and the names of those that are sealed.
+ *
+ * `ended` are all whose seal went by, also where the bundle says nothing else of them. Of those that
+ * can still give one, `signs` is the last sign of life. */
 class Trail {
   open = new Map();
   sealed = new Seen();
+  ended = new Seen();
+  signs = new Map();
+
+  /** The exit of a call that ended ok is a sign of life. */
+  live({ session, seq }) {
+    if (session !== null && !this.ended.has(session)) this.signs.set(session, seq);
+  }
 
   take(case_, record) {
+    this.judge(case_, record);
+    const { kind, session } = record;
+    if (kind === "session.seal" && !this.ended.has(session)) {
+      this.ended.add(session);
+      this.signs.delete(session);
+    }
+  }
+
+  judge(case_, record) {
     const { kind, seq, session: id } = record;
-    if (!TRAIL.includes(kind) || (case_.kind === "session" && id !== case_.session)) return;
+    const isOurs = case_.kind !== "session" || id === case_.session;
+    if (![...TRAIL, ...CHANGES].includes(kind) || id === null || !isOurs) return;
     const session = this.open.get(id);
     const isSealed = this.sealed.has(id);
     if (kind === "session.open" && (session || isSealed)) {
@@ -1072,20 +1124,32 @@ class Trail {
       // placed: the last record whose place in the session is known
       // index: of the next thought; after a gap it may be greater
       // first, last, leaf: its first thought, its last, and the leaf of this
-      const tree = new Tree();
-      this.open.set(id, { opened: seq, placed: seq, index: 0, first: 0, last: 0, leaf: ZEROS, tree });
+      // server: the process that goes on with it; null if any may
+      const thoughts = { placed: seq, index: 0, first: 0, last: 0, leaf: ZEROS, tree: new Tree() };
+      this.open.set(id, { opened: seq, server: null, ...thoughts });
     } else if (isSealed) {
-      case_.find(10, kind === "thought" ? "thought-after-seal" : "second-seal", seq, id);
+      case_.find(10, AFTER_SEAL[kind] ?? "change-after-seal", seq, id);
     } else if (!session) {
       const lost = case_.gaps.between(0, seq) && !case_.openings.has(id);
       case_.find(10, lost ? "missing-record" : "outside-session", seq, id);
-    } else if (kind === "thought") {
-      checkThought(case_, record, session);
     } else {
-      checkSeal(case_, record, session);
-      this.open.delete(id);
-      this.sealed.add(id);
+      checkServer(case_, record, session);
+      if (kind === "thought") checkThought(case_, record, session);
+      if (kind === "session.seal") {
+        checkSeal(case_, record, session);
+        this.open.delete(id);
+        this.sealed.add(id);
+      }
     }
+  }
+}
+
+/** Whether the process that makes a change is the one that goes on with its session. */
+function checkServer(case_, { kind, seq, call, session: id, body }, session) {
+  if (kind === "session.resume") session.server = body.server;
+  const entered = case_.ledger.open.get(call)?.enter.body ?? null;
+  if (entered !== null && ![null, entered.server].includes(session.server)) {
+    case_.find(10, "wrong-server", seq, id);
   }
 }
 
@@ -1160,29 +1224,37 @@ class Proofs {
 
 // 12 calls
 
-// §5: the changes that a tool can have made when its call ended ok; any other tool, none
-const NONE = [[]];
+// §5: the changes that a tool makes in a call that ended ok, in this order: a kind, how many at least
+// and at most. Any other tool makes none.
 const MADE_BY = new Map(Object.entries({
-  audit_session_start: [["session.open"]],
-  thought_record: [["thought"]],
-  merkle_finalize: [["session.seal"]],
-  task_create: [["task", "task.text"]],
-  task_update: [[], ["task"], ["task.text"], ["task", "task.text"]],
+  audit_session_start: [[["session.open", "session.resume"], 1, 1]],
+  thought_record: [[["thought"], 1, 1]],
+  merkle_finalize: [[["session.seal"], 1, 1]],
+  task_create: [[["task"], 1, 1], [["task.text"], 1, 1]],
+  task_update: [[["thought"], 0, 1], [["task"], 0, 8], [["task.text"], 0, 1]],
+  task_next_actions: [[["task"], 0, 1]],
 }));
-const MOST_CHANGES = 2; // of any tool
+const MOST_CHANGES = 10; // of any tool
+const REPEATED = ["task_create", "thought_record"];
 // The texts of its arguments that a tool records
 const RECORDED = new Map(Object.entries({
   audit_session_start: ["intent"],
   thought_record: ["content"],
   task_create: ["title", "description"],
-  task_update: ["title", "description"],
+  task_update: ["title", "description", "content"],
 }));
+const TEXTS_OF = {
+  "session.open": ["intent"],
+  thought: ["content"],
+  "task.text": ["title", "description"],
+};
 const UNKNOWN = Symbol("a value that an erased or missing record may have set");
 
-/** The calls that are open, and the names of all that were entered. */
+/** The calls that are open, the names of all that were entered, and which may be repeated. */
 class Calls {
   open = new Map();
   entered = new Seen();
+  first = new Seen();
 
   take(case_, record) {
     const { kind, seq } = record;
@@ -1202,6 +1274,7 @@ class Calls {
         case_.find(12, "bad-pair", seq, "another session, task or agent");
       }
       if (kind === "call.exit") {
+        if (record.body.outcome === "ok") case_.trail.live(record);
         checkExit(case_, call, record);
         case_.replay.settle(call.changes.filter((one) => CHANGES.includes(one.kind)));
         this.open.delete(record.call);
@@ -1237,30 +1310,58 @@ class Calls {
 
 function checkExit(case_, call, exit) {
   const { enter, changes } = call;
-  const { tool, outcome } = exit.body;
+  const { tool, outcome, repeats } = exit.body;
   if (exit.body.enter !== enter.seq || (enter.body !== null && enter.body.tool !== tool)) {
     case_.find(12, "bad-pair", exit.seq, "another enter or tool");
     return;
   }
-  const allowed = outcome === "ok" ? (MADE_BY.get(tool) ?? NONE) : NONE;
-  const made = changes.map(({ kind }) => kind).join();
-  if (!allowed.some((kinds) => kinds.join() === made)) {
-    const most = allowed.at(-1);
-    const foreign = changes.filter(({ kind }) => !most.includes(kind));
-    const stray = foreign.length > 0 ? foreign : changes.slice(most.length);
-    for (const { seq } of stray) case_.find(12, "stray-change", seq);
-    if (stray.length === 0) case_.find(12, "missing-change", exit.seq);
-  } else if (outcome === "ok" && enter.body !== null) {
-    checkDigests(case_, call, tool);
+  const isDone = outcome === "ok" && repeats === null;
+  const isRight = checkChanges(case_, changes, isDone ? (MADE_BY.get(tool) ?? []) : [], exit.seq);
+  if (repeats !== null) {
+    checkRepeat(case_, exit);
+  } else if (isDone && (enter.body === null || "key" in (enter.body.arguments ?? {}))) {
+    case_.ledger.first.add(`${tool} ${enter.seq}`);
+  }
+  if (isRight && isDone && enter.body !== null) checkDigests(case_, call, exit);
+}
+
+/** Whether a call has made the changes that its tool makes. */
+function checkChanges(case_, changes, makes, exit) {
+  let [at, isMissing] = [0, false];
+  for (const [kinds, least, most] of makes) {
+    let count = 0;
+    while (at < changes.length && count < most && kinds.includes(changes[at].kind)) {
+      at += 1;
+      count += 1;
+    }
+    isMissing ||= count < least;
+  }
+  for (const { seq } of changes.slice(at)) case_.find(12, "stray-change", seq);
+  if (isMissing && at === changes.length) case_.find(12, "missing-change", exit);
+  return !isMissing && at === changes.length;
+}
+
+/** Whether the call that this one repeats has done its work. */
+function checkRepeat(case_, { seq, body: { tool, outcome, repeats } }) {
+  const isPossible = outcome === "ok" && REPEATED.includes(tool) && repeats < seq;
+  const place = case_.gaps.place(repeats);
+  const isShown = place >= 0 && (case_.marks.bytes[place] & (THERE | WANTED)) !== 0;
+  if (isPossible && !isShown) {
+    case_.unseen.add(`record ${seq}`);
+  } else if (!isPossible || !case_.ledger.first.has(`${tool} ${repeats}`)) {
+    case_.find(12, "bad-repeat", seq, repeats);
   }
 }
 
 /** Whether the texts of its arguments are those that it recorded, or that stood there before. */
-function checkDigests(case_, { enter, texts }, tool) {
+function checkDigests(case_, { enter, texts }, exit) {
   const task = case_.replay.tasks.get(enter.task);
-  for (const name of RECORDED.get(tool) ?? []) {
-    const stated = enter.body.arguments?.[name] ?? null;
-    const { [name]: known = UNKNOWN } = name in texts ? texts : (task?.values ?? {});
+  const isWhole = !case_.gaps.between(enter.seq, exit.seq);
+  for (const name of RECORDED.get(exit.body.tool) ?? []) {
+    const given = enter.body.arguments ?? {};
+    const stated = given[name] ?? (name === "content" ? textOfThought(given) : null);
+    const before = ["content", "intent"].includes(name) && isWhole ? null : UNKNOWN;
+    const { [name]: known = before } = name in texts ? texts : (task?.values ?? {});
     if (stated !== null && known !== UNKNOWN && known !== `${stated.sha256} ${stated.size}`) {
       case_.find(12, "wrong-digest", enter.seq, name);
     }
@@ -1269,7 +1370,8 @@ function checkDigests(case_, { enter, texts }, tool) {
 
 /** The digests of the texts that a change records. */
 function recorded({ kind, body }) {
-  if (body === null) return valuesOf(TEXTS, UNKNOWN);
+  if (kind === "session.resume") return { intent: UNKNOWN }; // it keeps the one it was opened with
+  if (body === null) return valuesOf(TEXTS_OF[kind], UNKNOWN);
   if (kind === "thought") return { content: digest(body.content) };
   if (kind === "session.open") return { intent: digest(body.intent) };
   return kind === "task.text" ? said(stored(body.set)) : {};
@@ -1286,6 +1388,8 @@ function digest(text) {
 const ENDED = ["DONE", "CANCELLED"];
 const NEEDS_DEPENDENCIES = ["APPLY", "VERIFY", "DONE"];
 const NOTHING = valuesOf([...members("fields").keys(), ...members("texts").keys()], UNKNOWN);
+const CREATED = [...members("fields").keys()].filter((name) => name !== "holder");
+const HUMAN = "human:"; // how the names of people begin
 
 /** A task as its records leave it; before the first of them nothing is known. */
 class Task {
@@ -1311,12 +1415,12 @@ class Replay {
   ended = new Seen();
 
   take(case_, record, disclosed) {
-    const { kind, seq, task: id } = record;
+    const { kind, seq, session, task: id } = record;
     if (CHANGES.includes(kind) && disclosed) {
       this.change(case_, record);
     } else if (["session.open", "thought"].includes(kind) && id !== null) {
-      const judged = disclosed && [id, null].includes(case_.task);
-      if (judged && !this.exists(id)) case_.find(13, "unknown-task", seq, id); // 10
+      const isOurs = [id, null].includes(case_.task) && [session, null].includes(case_.session);
+      if (disclosed && isOurs && !this.exists(id)) case_.find(13, "unknown-task", seq, id); // 10
       if (kind === "thought" && this.tasks.has(id)) this.tasks.get(id).thought = seq;
     }
   }
@@ -1335,6 +1439,9 @@ class Replay {
     const [first, old] = [task.version === 0, task.values.status];
     const shares = isText && call === task.call && !task.texted;
     if (ENDED.includes(old) && !shares) return case_.find(13, "change-after-end", seq, id); // 4
+    const { holder } = task.values;
+    const isReleased = typeof holder === "string" && case_.trail.ended.has(holder);
+    if (isReleased) task.values = { ...task.values, holder: null }; // 11
     const expected = shares ? task.version : task.version + 1;
     const body = record.body ?? { version: expected, set: {} };
     const made = stored(body.set);
@@ -1346,7 +1453,9 @@ class Replay {
       for (const code of this.broken(case_, record, body, made, expected)) case_.find(13, code, seq, id);
     }
     const unsaid = record.body === null ? valuesOf(members("texts").keys(), UNKNOWN) : {};
-    this.link(id, task, { ...task.values, ...unsaid, ...said(made) });
+    const isFree = (first && !lost) || ENDED.includes(made.status?.[1]); // 11
+    const freed = isFree ? { holder: null } : {};
+    this.link(id, task, { ...task.values, ...unsaid, ...said(made), ...freed });
     if (first || (!lost && isRetry(old, made.status?.[1]))) task.began = seq;
     const { version, attempt = task.attempt } = body;
     Object.assign(task, { version, attempt, last: seq, call, texted: isText, isNew: first && !lost });
@@ -1360,6 +1469,8 @@ class Replay {
     yield* first ? creation(body) : changed(task, body, made, expected);
     yield* this.dependencies(record.task, made, first);
     if (!first && task.values.status !== UNKNOWN) yield* this.moved(case_, record, made, body);
+    const { holder } = task.values;
+    if (!first && holder !== UNKNOWN) yield* held(case_, record, holder, made, body.taken ?? null);
   }
 
   /** Give a task its new values, and tell those that it depends on. */
@@ -1379,7 +1490,7 @@ class Replay {
     }
     if (old !== now && !MOVES[old].includes(now)) yield "illegal-move"; // 5
     else if (this.isBlocked(after, made)) yield "blocked-move"; // 8
-    else if (old !== now && now === "DONE" && lacksEvidence(case_, record, task)) {
+    else if (old !== now && ENDED.includes(now) && lacksEvidence(case_, record, task)) {
       yield "missing-evidence"; // 9
     }
   }
@@ -1438,15 +1549,16 @@ class Replay {
 }
 
 /** Which rules of §6 a task's first record breaks, by their numbers. */
-function* creation({ set, version, attempt }) {
-  if (!isCreation(set, "fields") || version !== 1 || attempt !== 1) yield "bad-creation"; // 1
+function* creation({ set, version, attempt, taken }) {
+  if (taken !== undefined) yield "wrong-takeover"; // 12
+  if (!isCreation(set, CREATED) || version !== 1 || attempt !== 1) yield "bad-creation"; // 1
   else if (set.status[1] !== "INIT") yield "illegal-move"; // 1
 }
 
 /** The same for a later record, which should have the version that is expected. */
 function* changed(task, { set, version }, made, expected) {
   if (task.isNew && expected === task.version) {
-    if (Object.keys(set).length > 0 && !isCreation(set, "texts")) yield "bad-creation"; // 1
+    if (Object.keys(set).length > 0 && !isCreation(set, [...members("texts").keys()])) yield "bad-creation"; // 1
   } else if (Object.entries(made).some(([name, pair]) => isWrong(task.values[name], ...pair))) {
     yield "wrong-change"; // 3
   }
@@ -1475,12 +1587,44 @@ const said = (made) => Object.fromEntries(Object.entries(made).map(([name, [, no
 const isRetry = (old, now) => old === "VERIFY" && now === "GATHER";
 const isSame = (a, b) => dump(a) === dump(b);
 const isWrong = (before, old, now) => before !== UNKNOWN && (!isSame(old, before) || isSame(old, now));
-const dependenciesIn = (change) => change?.set?.depends_on ?? [];
 
-function isCreation(made, shape) {
+function isCreation(made, wanted) {
   const names = Object.keys(made);
-  return names.length === members(shape).size && names.every((name) => members(shape).has(name)) &&
+  return names.length === wanted.length && names.every((name) => wanted.includes(name)) &&
     Object.values(made).every(([old]) => old === null);
+}
+
+/** Which rules of §6 about who holds a task its change breaks, by their numbers. */
+function* held(case_, record, holder, made, taken) {
+  const { seq, session: mine, task } = record;
+  const now = "holder" in made ? made.holder[1] : holder;
+  const takes = now !== null && now === mine;
+  const isUnclaimed = holder === null && "status" in made && mine !== null && !takes;
+  if (isUnclaimed || ("holder" in made && now !== null && now !== mine)) yield "wrong-holder"; // 11
+  const isAnothers = holder !== null && holder !== mine;
+  if (isAnothers && takes) {
+    case_.taken.add(`record ${seq}, ${task}`);
+    if (!isLastSign(case_, holder, taken, seq)) yield "wrong-takeover"; // 12
+    return;
+  }
+  if (taken !== null) yield "wrong-takeover"; // 12
+  if (isAnothers && !isRelease(case_, record, made)) yield "claimed-change"; // 12
+}
+
+/** Whether a person takes a task from its holder, and says why; perhaps in a gap. */
+function isRelease({ ledger, gaps }, { seq, call: id, agent, task }, made) {
+  const call = ledger.open.get(id);
+  const saysWhy = call !== undefined && (gaps.between(call.enter.seq, seq) ||
+    call.changes.some((one) => one.kind === "thought" && one.task === task));
+  return (agent ?? "").startsWith(HUMAN) && saysWhy && Object.keys(made).join() === "holder" &&
+    made.holder[1] === null;
+}
+
+/** Whether a take-over names the last sign of life; only a whole log shows them all. */
+function isLastSign(case_, holder, taken, seq) {
+  if (taken === null || taken.last >= seq) return false;
+  const known = case_.trail.signs.get(holder) ?? 0;
+  return taken.last === known || (case_.kind !== "log" && taken.last > known);
 }
 
 // 14 outside
@@ -1537,10 +1681,13 @@ export const CODES = {
   "bad-proof": ["sealed", "the proof does not lead from a thought to the root of its seal"],
   "missing-proof": ["sealed", "nothing shows that the seal covers the thought"],
   "root-differs": ["sealed", "no seal of the bundle has the root that was given"],
+  "change-after-seal": ["sealed", "the session was sealed already"],
   "second-open": ["rules", "the session was opened already"],
   "outside-session": ["rules", "the session was not open yet"],
   "bad-pair": ["rules", "the record does not fit the call that it names"],
   "stray-change": ["rules", "no call that ended well has made this change"],
+  "wrong-server": ["rules", "another process goes on with the session"],
+  "bad-repeat": ["rules", "the call that it repeats has not done the work"],
   "wrong-digest": ["rules", "a text of the call's arguments is not the one that it recorded"],
   "missing-change": ["rules", "the call has not made the changes that its tool makes"],
   "bad-creation": ["rules", "no task begins like this"],
@@ -1552,7 +1699,10 @@ export const CODES = {
   "unknown-task": ["rules", "a task that it names was not created before"],
   "dependency-cycle": ["rules", "the task waits for itself"],
   "blocked-move": ["rules", "the task waits for another"],
-  "missing-evidence": ["rules", "it became DONE without a thought about the attempt"],
+  "missing-evidence": ["rules", "it ended without a thought about the attempt"],
+  "wrong-holder": ["rules", "a task is held by the session that moves or claims it"],
+  "claimed-change": ["rules", "another session holds the task"],
+  "wrong-takeover": ["rules", "a task is taken over from who has given no sign of life since"],
   "bad-erasure": ["rules", "the erasure names what cannot be erased, or comes later"],
   "erased-payload": ["rules", "an erasure says that the payload is gone"],
 };
@@ -1571,7 +1721,9 @@ export const NOTES = {
   "gaps": "what the missing records are, and that those around them are of one chain",
   "undisclosed": "records of which only the header is here",
   "erased": "payloads that can no longer be read",
-  "evidence": "whether there was a thought about a task that became DONE",
+  "evidence": "whether there was a thought about a task that ended",
+  "takeover": "for how long the session from which a task was taken over had been silent",
+  "repeats": "whether the first of two calls with the same key has done the work",
 };
 
 function conclude(case_) {
@@ -1623,7 +1775,8 @@ function described({ kind, session, task, records, firstSeq: first_seq, last: { 
 }
 
 function noteWhatIsOpen(case_, erased) {
-  const { kind, gaps, root, hidden, excused } = case_;
+  const { kind, gaps, root, hidden, excused, taken, unseen } = case_;
+  const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   const known = case_.head?.seq ?? 0;
   const end = Math.min(case_.end, case_.last.seq);
   const spans = gaps.first.slice(0, 4).map((first, at) => `${first} to ${gaps.last[at]}`).join(", ");
@@ -1637,6 +1790,8 @@ function noteWhatIsOpen(case_, erased) {
     ["undisclosed", hidden > 0, `${hidden} in all`],
     ["erased", erased > 0, `${erased} in all`],
     ["evidence", excused.count > 0, `${excused.count} in all, first ${excused.items[0]}`],
+    ["takeover", taken.count > 0, counted(taken.count, "task")],
+    ["repeats", unseen.count > 0, counted(unseen.count, "call")],
   ]) {
     if (applies) case_.note(code, fact);
   }

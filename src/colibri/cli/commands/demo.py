@@ -127,15 +127,12 @@ class Demo:
                     self._take(call, step)
 
     def _take(self, call: Call, step: Step) -> None:
-        arguments = fill(step.arguments, self._names)
-        for status in step.moves or (None,):
-            given = arguments if status is None else {**arguments, "status": status}
-            result = call(step.tool, given)
-            self.outcome["calls"] += 1
-            data = _data(result)
-            refusal = data.get("error", {}) if result["isError"] else {}
-            if refusal.get("code", "") != step.refusal or data.get("valid") is False:
-                raise ResourceError(f"{step.tool} answered {json.dumps(data)}", "report this")
+        result = call(step.tool, fill(step.arguments, self._names))
+        self.outcome["calls"] += 1
+        data = _data(result)
+        refusal = data.get("error", {}) if result["isError"] else {}
+        if refusal.get("code", "") != step.refusal or data.get("valid") is False:
+            raise ResourceError(f"{step.tool} answered {json.dumps(data)}", "report this")
         self._remember(step, data, result)
         if refusal:
             self.outcome["refused"].append(refusal["code"])
@@ -145,7 +142,8 @@ class Demo:
 
     def _remember(self, step: Step, data: dict[str, Any], result: dict[str, Any]) -> None:
         if step.name:
-            self._names[step.name] = data.get("task_id") or data.get("session_id", "")
+            (named,) = data.get("tasks", [data])
+            self._names[step.name] = named.get("task_id") or named.get("session_id", "")
         if step.name == "seal":
             receipt = result["_meta"]["colibri/receipt"]
             self.outcome["session"] = data["session_id"]

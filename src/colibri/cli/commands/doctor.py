@@ -87,7 +87,8 @@ def examine(named: str | None) -> Iterator[Finding]:
         yield from (problem(what, "", "settings") for what in bad.problems)
         yield from guarded("clients", _clients, named or "")
     else:
-        yield ok(f"mode {config.mode}, project {config.project}", "settings")
+        yield ok(f"mode {config.mode}", "settings")
+        yield ok(f"{config.project}: {config.found_by}", "project")
         yield from storage.examine(config)
         yield from guarded("skills", _skills, config.skills_root)
         yield from guarded("clients", _clients, config.project)

@@ -25,6 +25,7 @@ environment:
   COLIBRI_MODE                FULL (default), READONLY, TEST or MINIMAL
   COLIBRI_DB_PATH             the database file (data/colibri.db)
   COLIBRI_SKILLS_ROOT         the folder of skills (.agents/skills)
+  COLIBRI_CLAIM_MINUTES       without a sign of life after which a claim may be taken over (60)
   COLIBRI_LOG_LEVEL           error, warn, info (default) or debug
   COLIBRI_STARTUP_TIMEOUT_MS  how long to wait for the transport and the lock file (30000)
   COLIBRI_SEED                what TEST derives its ids from (0)

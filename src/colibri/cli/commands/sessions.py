@@ -4,14 +4,16 @@ import argparse
 
 from colibri.cli import project, terminal
 from colibri.cli.show import times, words
-from colibri.store import sessions
+from colibri.store import records, sessions
+from colibri.store.records import Work
 from colibri.store.sessions import Session
 
 HELP = "list sessions, open and sealed"
 
 DESCRIPTION = """\
-List the sessions, newest first: their intent, task, opening time and number of thoughts, and for
-sealed sessions the time of the seal and the start of its root.
+List the sessions, newest first: their intent, task, agent and opening time, how many thoughts they
+recorded and how many tasks they created, finished and cancelled themselves, and for sealed sessions
+the time of the seal and the start of its root.
 
 colibri trail SESSION shows what happened in a session, colibri report SESSION turns it into a page.
 """
@@ -24,7 +26,8 @@ examples:
 
 --json prints {total, open, sealed, sessions: [Session]}: the counts, and the sessions listed. A
 Session has session_id, intent, task_id, started_at, record_count (its thoughts), finalized_at and
-root; the last two are null until it is sealed.
+root (null until it is sealed), agent_id, client (the program that opened or last resumed it) and
+tasks {created, done, cancelled}.
 
 Exit codes: 0 shown, even if there are none, 73 configuration, 75 resource.
 """
@@ -50,23 +53,25 @@ def run(options: argparse.Namespace) -> int:
             only_open=options.open,
             only_sealed=options.sealed,
         )
+        works = [records.work(reader, session.session_id) for session in found]
     if options.json:
         counts = {"total": still_open + sealed, "open": still_open, "sealed": sealed}
-        terminal.emit({**counts, "sessions": [words.session_json(one) for one in found]})
+        terminal.emit({**counts, "sessions": [*map(words.session_json, found, works)]})
         return 0
     if terminal.is_terminal():
-        for session in found:
-            _show(session)
+        for session, work in zip(found, works, strict=True):
+            _show(session, work)
     elif found:
-        terminal.table(HEADINGS, map(_row, found))
+        terminal.table(HEADINGS, map(_row, found, works))
     _note(len(found), matching, still_open + sealed)
     return 0
 
 
-def _show(session: Session) -> None:
+def _show(session: Session, work: Work) -> None:
     """For people: a line that goes on under its intent."""
-    facts = [session.task_id] if session.task_id else []
+    facts = [name for name in (session.task_id, session.agent) if name]
     facts += [terminal.count(session.record_count, "thought")]
+    facts += [done] if (done := words.work(work)) else []
     facts += [f"opened {times.shown(session.started_at)}"]
     state = ("open", "good")
     if session.sized_root and session.finalized_at:
@@ -83,15 +88,20 @@ def _show(session: Session) -> None:
     )
 
 
-HEADINGS = ("SESSION", "TASK", "THOUGHTS", "OPENED", "SEALED", "ROOT", "INTENT")
+HEADINGS = (
+    *("SESSION", "TASK", "AGENT", "THOUGHTS", "CREATED", "DONE", "CANCELLED", "OPENED", "SEALED"),
+    *("ROOT", "INTENT"),
+)
 
 
-def _row(session: Session) -> tuple[str, ...]:
+def _row(session: Session, work: Work) -> tuple[str, ...]:
     """For a pipe: everything, in columns."""
     return (
         session.session_id,
         session.task_id or "-",
+        session.agent or "-",
         str(session.record_count),
+        *map(str, work),
         session.started_at,
         session.finalized_at or "open",
         session.sized_root or "-",

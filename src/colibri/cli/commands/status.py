@@ -10,7 +10,8 @@ from colibri.config import load
 from colibri.core.states import Status
 from colibri.store import ledger, records, sessions, tasks
 from colibri.store.connection import Connection
-from colibri.store.records import OPEN_CALLS_AMONG, Record
+from colibri.store.records import OPEN_CALLS_AMONG, Record, Work
+from colibri.store.sessions import Session
 from colibri.store.tasks import Filter
 
 HELP = "the project at a glance"
@@ -31,11 +32,11 @@ examples:
 
 Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 
---json prints exists, project and path; if the ledger exists, also bytes, wal_bytes, log, records,
-head {{seq, leaf}}, sessions {{open, sealed, newest_open: [Session]}}, tasks {{total, ready, states:
-{{STATE: number}}}}, open_calls [{{seq, at, call, tool, server}}], open_calls_after (a seq),
-last_seal (a Session) and last_activity. A Session has session_id, intent, task_id, started_at,
-record_count, finalized_at and root.
+--json prints exists, project, found_by (which rule found it) and path; if the ledger exists, also
+bytes, wal_bytes, log, records, head {{seq, leaf}}, sessions {{open, sealed, newest_open:
+[Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at, call, tool,
+server}}], open_calls_after (a seq), last_seal (a Session) and last_activity. A Session is what
+colibri sessions --json prints of one.
 
 Exit codes: 0 shown, even if there is no ledger yet, 73 configuration, 75 resource.
 """
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     config = load(options.project)
     path = config.db_path
     seen: dict[str, Any] = {"exists": os.path.exists(path), "project": config.project, "path": path}
+    seen["found_by"] = config.found_by
     if seen["exists"]:
         with project.reading(options) as (_, reader):
             seen |= {"bytes": _size(path), "wal_bytes": _size(f"{path}-wal"), **_look(reader)}
@@ -61,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
         _show(seen)
     else:
         terminal.field("project", config.project, whole=True)
+        terminal.field("", (config.found_by, "dim"))
         terminal.field("store", path, whole=True)
         terminal.field("", "there is no ledger yet; the server creates it when it first starts")
         adds = program.typed("colibri setup CLIENT --write adds it to your MCP client")
@@ -84,18 +87,22 @@ def _look(db: Connection) -> dict[str, Any]:
         "sessions": {
             "open": still_open,
             "sealed": sealed,
-            "newest_open": [words.session_json(one) for one in newest_open],
+            "newest_open": [_session(db, one) for one in newest_open],
         },
         "tasks": {
             "total": sum(states.values()),
-            "ready": tasks.ready(db, Filter(), limit=0)[1],
+            "ready": tasks.count_ready(db, Filter()),
             "states": states,
         },
         "open_calls": records.open_calls(db, after=after),
         "open_calls_after": after,
-        "last_seal": last_seal and words.session_json(last_seal),
+        "last_seal": last_seal and _session(db, last_seal),
         "newest": records.get(db, seq),
     }
+
+
+def _session(db: Connection, session: Session) -> dict[str, Any]:
+    return words.session_json(session, records.work(db, session.session_id))
 
 
 def _count(db: Connection, status: Status) -> int:
@@ -132,6 +139,7 @@ def _call(call: Record) -> dict[str, Any]:
 def _show(seen: dict[str, Any]) -> None:
     field = terminal.field
     field("project", (seen["project"], "bold"), whole=True)
+    field("", (seen["found_by"], "dim"))
     field("store", seen["path"], whole=True)
     sizes = f"{_bytes(seen['bytes'])}, write-ahead log {_bytes(seen['wal_bytes'])}"
     field("", (sizes, "dim"))
@@ -154,18 +162,23 @@ def _show_sessions(sessions: dict[str, Any], seal: dict[str, Any] | None) -> Non
     field = terminal.field
     field("sessions", "{open} open, {sealed} sealed".format(**sessions))
     for one in sessions["newest_open"]:
-        thoughts = terminal.count(one["record_count"], "thought")
-        facts = f"  {thoughts}, opened {times.shown(one['started_at'])}"
+        facts = f"  {_done(one)}opened {times.shown(one['started_at'])}"
         intent = f"  {words.excerpt(one['intent'])}"
         field("", (one["session_id"], "good"), intent, (facts, "dim"))
     if more := sessions["open"] - len(sessions["newest_open"]):
         lists = program.typed("colibri sessions --open")
         field("", (f"… and {more} more open sessions: {lists}", "dim"))
     if seal and seal["root"]:
-        thoughts = terminal.count(seal["record_count"], "thought")
-        facts = f"  {thoughts}, {times.shown(seal['finalized_at'])}"
+        facts = f"  {_done(seal)}{times.shown(seal['finalized_at'])}"
         field("last seal", (seal["session_id"], "bold"), (facts, "dim"))
         field("root", seal["root"], whole=True)
+
+
+def _done(session: dict[str, Any]) -> str:
+    """Who works in a session, and what it recorded and did."""
+    thoughts = terminal.count(session["record_count"], "thought")
+    facts = (session["agent_id"], thoughts, words.work(Work(**session["tasks"])))
+    return "".join(f"{fact} · " for fact in facts if fact)
 
 
 def _show_tasks(found: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from colibri.cli import lookup, project, terminal
 from colibri.cli.show import steps, times, words
 from colibri.core.states import Status
-from colibri.store import ledger, tasks
+from colibri.store import ledger, sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Timeline
@@ -14,10 +14,12 @@ from colibri.store.timeline import Timeline
 HELP = "show tasks by state, or one task with its history"
 
 DESCRIPTION = """\
-Show the tasks by state, in the order of work, and what each of them is waiting for.
+Show the tasks by state, in the order of work, which session holds each of them and what they are
+waiting for.
 
-With TASK: show one task with its fields, its dependencies and their states, the moves it can make,
-what each move still needs, and the task's full history.
+With TASK: show one task with its fields, the session and agent that hold it and their last sign of
+life, its dependencies and their states, the moves it can make, what each move still needs, and the
+task's full history.
 """
 
 EPILOG = """\
@@ -125,6 +127,7 @@ def _show_column(column: Column) -> None:
         terminal.line((f"  … {more} older; --limit 0 shows all", "dim"), hang=4)
     for task, waits_for in zip(column.tasks, column.waiting, strict=True):
         facts = [name for name in (task.project, task.assignee) if name]
+        facts += [f"held by {task.holder}"] if task.holder else []
         facts += [f"attempt {task.attempt}"] if task.attempt > 1 else []
         facts += [f"waits for {waits_for}"] if waits_for else []
         terminal.line(
@@ -167,20 +170,34 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
             }
         )
         return
-    _show_fields(task, dependencies, needs)
+    _show_fields(task, _holder(db, task), dependencies, needs)
     terminal.heading("history")
     printer = steps.Printer(hidden=(task.task_id,))
     for step in history.advance(last):
         printer.show(step)
 
 
-def _show_fields(task: Task, dependencies: list[Task], needs: dict[str, list[str]]) -> None:
+def _holder(db: Connection, task: Task) -> str:
+    """Who works on it, and since when nothing was heard of them."""
+    if task.holder is None:
+        return ""
+    session = sessions.get(db, task.holder)
+    sign = sessions.last_sign(db, task.holder)
+    facts = (task.holder, session.agent, f"last sign of life {times.shown(sign.at)}")
+    return " · ".join(filter(None, facts))
+
+
+def _show_fields(
+    task: Task, holder: str, dependencies: list[Task], needs: dict[str, list[str]]
+) -> None:
     field = terminal.field
     field(task.task_id, (task.title, "bold"))
     field("status", (task.status, task.status), (f"  attempt {task.attempt}", "dim"))
     field("priority", (task.priority, PRIORITIES.get(task.priority, "")))
     field("project", task.project or "-")
     field("assignee", task.assignee or "-")
+    if holder:
+        field("held by", holder)
     field("created", times.shown(task.created_at))
     field("updated", times.shown(task.updated_at), (f"  version {task.version}", "dim"))
     for number, one in enumerate(dependencies):

@@ -7,7 +7,7 @@ from colibri.cli import follow, lookup, program, project, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import steps, times, words
 from colibri.core.ledger import TYPES
-from colibri.store import ledger, sessions
+from colibri.store import ledger, records, sessions
 from colibri.store.connection import Connection
 from colibri.store.records import Record
 from colibri.store.sessions import Session
@@ -20,10 +20,10 @@ DESCRIPTION = """\
 Show what happened, in ledger order: full thoughts, task moves, seals, and calls that wrote nothing;
 refused calls with their error code.
 
-For a session: everything that names it, and the moves of its tasks while it was open. Its tasks are
-those named when it was opened or in its thoughts. Other records from that time are counted at the
-end; --all shows them. For a task: everything that names it, in any session. Without an argument:
-the newest open session, or else the newest. If a session and a task share an id, the session wins.
+For a session: its own calls and what they wrote, and nothing that others did meanwhile. The others'
+records from that time are counted at the end; --all shows them. For a task: everything that names
+it, in any session. Without an argument: the newest open session, or else the newest. If a session
+and a task share an id, the session wins.
 """
 
 EPILOG = """\
@@ -36,12 +36,13 @@ examples:
 
 colibri sessions and colibri tasks list the ids.
 
---follow stops by itself when its session is sealed. A call with invalid arguments names no session
-and no task, so only --all shows it.
+--follow stops by itself when its session is sealed. A call that belongs to no session, because it
+names none and its process has none open or several, is shown only by --all.
 
---json prints one object per call and line: seq, at, call, session, task, agent, server, tool,
-arguments, outcome (ok, refused, invalid, error, cancelled; open: has not ended; null: not a call),
-code, duration_ms and records (what it wrote, each as in colibri log --json).
+--json prints one object per call and line: seq, at, call, session, task, agent, server, client,
+tool, arguments, outcome (ok, refused, invalid, error, cancelled; open: has not ended; null: not a
+call), code, duration_ms, repeats (the record of an earlier call that this one repeats, or null) and
+records (what it wrote, each as in colibri log --json).
 
 Exit codes: 0 shown, 1 no such session or task, 73 configuration, 75 resource, 130 interrupted.
 """
@@ -71,12 +72,12 @@ def run(options: argparse.Namespace) -> int:
 def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     session, task = _whose(db, path, options)
     task_id = None if task is None else task.task_id
-    found = Timeline(db, session=session, task=task_id)
+    found = Timeline(db, session=None if session is None else session.session_id, task=task_id)
     last = ledger.last_seq(db)
     if options.limit:
         found.skip_to_newest(options.limit, last=last, types=options.type)
     if not options.json:
-        _title(session, task)
+        _title(db, session, task)
     printer = steps.Printer(hidden=(session.session_id if session else None, task_id))
     time = _time_of(session, last)
     unknown, others = 0, len(time)
@@ -129,13 +130,16 @@ def _end_of(db: Connection, session: Session | None) -> Callable[[int], bool]:
     return is_over
 
 
-def _title(session: Session | None, task: Task | None) -> None:
+def _title(db: Connection, session: Session | None, task: Task | None) -> None:
     if session is not None:
         state = "open" if session.root is None else "sealed"
         style = "good" if session.root is None else "dim"
-        since = times.shown(session.started_at)
-        facts = f"  {terminal.count(session.record_count, 'thought')} · opened {since}"
-        terminal.line((session.session_id, "bold"), "  ", (state, style), (facts, "dim"), hang=2)
+        facts = [terminal.count(session.record_count, "thought")]
+        facts += [words.work(records.work(db, session.session_id))]
+        facts += [f"by {session.agent}" if session.agent else ""]
+        facts += [f"opened {times.shown(session.started_at)}"]
+        told = f"  {' · '.join(filter(None, facts))}"
+        terminal.line((session.session_id, "bold"), "  ", (state, style), (told, "dim"), hang=2)
     if task is not None:
         terminal.line(
             (task.task_id, "bold"), "  ", (task.status, task.status), f"  {task.title}", hang=2
@@ -161,7 +165,7 @@ def _seqs(step: Step) -> Iterator[int]:
 
 
 def _note_others(count: int, options: argparse.Namespace) -> None:
-    """Work that named neither the session nor its tasks is not in its trail: say that there is."""
+    """What others did meanwhile is not in its trail: say that there is some."""
     what = f"… {terminal.count(count, 'other record')} from other work at that time"
     shown = program.typed(f"colibri trail --all{project.again(options)}")
     terminal.line((f"{what}: {shown}", "dim"), hang=2)

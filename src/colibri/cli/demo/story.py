@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 
 class Step(NamedTuple):
-    """A call, or one for each of `moves`; `refusal` is the code that it must be refused with."""
+    """A call; `refusal` is the code that it must be refused with."""
 
     tool: str
     arguments: dict[str, Any]
     name: str = ""
-    moves: tuple[str, ...] = ()
     refusal: str = ""
 
 
@@ -26,15 +25,24 @@ def _task(name: str, title: str, *depends_on: str) -> Step:
     return Step("task_create", arguments | {"depends_on": list(depends_on)}, name)
 
 
-def _move(task: str, *moves: str, refusal: str = "") -> Step:
-    return Step("task_update", {"task_id": task}, moves=moves, refusal=refusal)
+def _take(name: str) -> Step:
+    return Step("task_next_actions", {"claim": True}, name)
+
+
+def _move(task: str, *steps: str, why: tuple[str, str] | None = None, refusal: str = "") -> Step:
+    """`why` is a thought that comes with the move: its type and its text."""
+    arguments: dict[str, Any] = {"task_id": task, "status": list(steps)}
+    if why is not None:
+        arguments["thought"] = dict(zip(("type", "content"), why, strict=True))
+    return Step("task_update", arguments, refusal=refusal)
 
 
 def _think(type: str, content: str, task: str = "") -> Step:
-    arguments = {"session_id": "$session", "type": type, "content": content}
+    arguments = {"type": type, "content": content, "session_id": "$session"}
     return Step("thought_record", arguments | ({"task_id": task} if task else {}))
 
 
+TO_APPLY = ("GATHER", "ANALYZE", "PLAN", "APPLY")
 INTENT = "Invoices dated 03/04/2026 are booked on 4 March instead of 3 April"
 
 # What really happened, and what someone might wish had happened.
@@ -45,7 +53,7 @@ STORY = (
     Chapter(
         "The plan: three tasks, each waiting for the one before it",
         (
-            Step("audit_session_start", {"intent": INTENT}, "session"),
+            Step("audit_session_start", {"intent": INTENT, "agent_id": "demo-agent"}, "session"),
             _task("test", "Write a test that fails on day-first dates"),
             _task("fix", "Read dates in the order of the invoice's country", "$test"),
             _task("rebook", "Book the invoices of the last two weeks again", "$fix"),
@@ -58,49 +66,66 @@ STORY = (
     ),
     Chapter(
         "In a hurry: the fix is refused while its test is missing",
-        (
-            _move("$fix", "GATHER", "ANALYZE", "PLAN"),
-            _move("$fix", "APPLY", refusal="ERR_BLOCKED"),
-        ),
+        (_move("$fix", *TO_APPLY, refusal="ERR_BLOCKED"),),
     ),
     Chapter(
-        "The test: no DONE without a word about why",
+        "The test: a task in three calls",
         (
-            _move("$test", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"),
-            _move("$test", "DONE", refusal="ERR_WRITEBACK_REQUIRED"),
-            _think(
-                "reflection",
-                "test_day_first_dates fails on the main branch, as it should: it gets 2026-03-04"
-                " and expects 2026-04-03.",
+            _take("test"),
+            _move(
                 "$test",
+                *TO_APPLY,
+                why=("plan", "One invoice from Italy, one from the United States, both 03/04."),
             ),
-            _move("$test", "DONE"),
+            _move(
+                "$test",
+                *("VERIFY", "DONE"),
+                why=(
+                    "reflection",
+                    "test_day_first_dates fails on the main branch, as it should: it gets"
+                    " 2026-03-04 and expects 2026-04-03.",
+                ),
+            ),
         ),
     ),
     Chapter(
-        "The fix: a first attempt that does not hold, and a second one",
+        "The fix: a first attempt that does not hold",
         (
-            _think(
-                "decision",
-                "Take the order from the invoice's country. Where there is none, refuse a date"
-                " that could be read both ways, rather than guess.",
+            _take("fix"),
+            _move(
                 "$fix",
+                *TO_APPLY,
+                why=(
+                    "decision",
+                    "Take the order from the invoice's country. Where there is none, refuse a date"
+                    " that could be read both ways, rather than guess.",
+                ),
             ),
-            _move("$fix", "APPLY", "VERIFY"),
-            _think(
-                "analysis",
-                f"The new test passes, {TRUTH}: those invoices carry no country, and the guess"
-                " was right for them. Back to the start.",
+            _move(
                 "$fix",
+                "VERIFY",
+                why=(
+                    "analysis",
+                    f"The new test passes, {TRUTH}: those invoices carry no country, and the guess"
+                    " was right for them. Back to the start.",
+                ),
             ),
-            _move("$fix", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"),
-            _think(
-                "reflection",
-                "Without a country the supplier's one counts. All tests pass; three invoices"
-                " can still be read both ways and are listed.",
+        ),
+    ),
+    Chapter(
+        "A second attempt: no DONE without a word about why",
+        (
+            _move("$fix", *TO_APPLY),
+            _move("$fix", "VERIFY", "DONE", refusal="ERR_WRITEBACK_REQUIRED"),
+            _move(
                 "$fix",
+                *("VERIFY", "DONE"),
+                why=(
+                    "reflection",
+                    "Without a country the supplier's one counts. All tests pass; three invoices"
+                    " can still be read both ways and are listed.",
+                ),
             ),
-            _move("$fix", "DONE"),
         ),
     ),
     Chapter(
@@ -131,8 +156,10 @@ def fill(value: Any, names: dict[str, str]) -> Any:
 
 def told(step: Step, data: dict[str, Any]) -> str:
     """What came of a step, in one line."""
+    thought = step.arguments.get("thought")
     return _TOLD[step.tool].format(
-        moves=" -> ".join(step.moves),
+        moves=" -> ".join(step.arguments.get("status", ())),
+        why=f", {thought['type']}: {thought['content']}" if thought else "",
         again=f", attempt {data['attempt']}" if data.get("attempt", 1) > 1 else "",
         after=f", after {', '.join(data['depends_on'])}" if data.get("depends_on") else "",
         next=", ".join(f"{task['task_id']} {task['title']}" for task in data.get("tasks", ())),
@@ -143,7 +170,7 @@ def told(step: Step, data: dict[str, Any]) -> str:
 _TOLD = {
     "audit_session_start": "{session_id} is open",
     "task_create": "{task_id} {title}{after}",
-    "task_update": "{task_id} {moves}{again}",
+    "task_update": "{task_id} {moves}{again}{why}",
     "thought_record": "{thought_id} {type}: {content}",
     "task_next_actions": "{next}",
     "merkle_finalize": "{record_count} thoughts under one root: {root}",

@@ -45,6 +45,7 @@ class Client:
     user_file: str = ""  # below that; "" if it has none
     told: str = ""  # how a server learns its project: "" if it is started there
     type: str = ""  # written out where the client wants it
+    guide: str = "AGENTS.md"  # what its agents read first in a project
 
     def file(self, project: str, *, user: bool) -> tuple[str, str]:
         """The settings file and its scope: "project" or "user", ("", "") if there is none."""
@@ -73,6 +74,7 @@ CLIENTS = {
         title="Claude Code",
         then="start claude in the project and approve the server; /mcp shows it",
         project_file=".mcp.json",
+        guide="CLAUDE.md",
         user_home=("CLAUDE_CONFIG_DIR", "~"),
         user_file=".claude.json",
     ),
@@ -115,6 +117,7 @@ CLIENTS = {
         then="start gemini in the project; /mcp shows the server",
         language=Json(comments=True),
         project_file=".gemini/settings.json",
+        guide="GEMINI.md",
         user_home=("GEMINI_CLI_HOME", "~"),
         user_file=".gemini/settings.json",
     ),

@@ -2,7 +2,7 @@
 
 14:02:11  plan  R-17 · T-0001 · ada
           The text, in full.
-14:02:15  T-0001  INIT → GATHER  #31
+14:02:15  T-0001  INIT → GATHER → ANALYZE, claimed  #31
 14:02:19  ✗ task_update status=APPLY  refused ERR_BLOCKED  #35 · T-0001
 """
 
@@ -83,6 +83,8 @@ def _entry(record: Record) -> Entry:
             return Entry(record, [words.kind_of_thought(said)], said["content"])
         case "session.open":
             return Entry(record, [("session opened", "bold")], said["intent"])
+        case "session.resume":
+            return Entry(record, [("session resumed", "bold")])
         case "session.seal":
             thoughts = terminal.count(said["count"], "thought")
             root = f"root {said['count']}:{said['root']}"
@@ -96,9 +98,10 @@ def _change(changed: Sequence[Record]) -> Spans:
     if payloads and payloads[0]["version"] == 1:
         fields = {name: new for one in payloads for name, (_, new) in one["set"].items()}
         return [*spans, "created  ", *words.creation(fields)]
-    for number, record in enumerate(changed):
-        spans += [", "] if number else []
-        spans += words.summary(record)
+    spans += words.changes(*payloads) if payloads else []
+    lost = [record for record in changed if not record.payload]
+    for record in lost:
+        spans += [", ", *words.summary(record)] if payloads else words.summary(record)
     return spans
 
 
@@ -106,6 +109,8 @@ def _call(step: Step) -> Spans:
     call = words.step_json(step)
     style = "dim" if call["outcome"] == "ok" else "bold"
     ended = words.outcome(call) if call["outcome"] not in ("open", None) else [OPEN]
+    if call["repeats"] is not None:
+        ended = [(f"repeats the call of #{call['repeats']}, changed nothing", "dim")]
     return [
         (MARKS.get(call["outcome"], "✗ "), "refused"),
         (call["tool"] or step.first.kind, style),

@@ -6,7 +6,7 @@ from typing import Any
 from colibri.cli.terminal import Span, count
 from colibri.core.ledger import Head
 from colibri.core.states import Status
-from colibri.store.records import Record
+from colibri.store.records import Record, Work
 from colibri.store.sessions import Session
 from colibri.store.timeline import Step
 
@@ -55,19 +55,23 @@ def step_json(step: Step) -> JSON:
     return {
         **_picked(step.first, "seq", "at", "call", "session", "task", "agent"),
         "server": enter.get("server"),
+        "client": enter.get("client"),
         "tool": left.get("tool", enter.get("tool")),
         "arguments": enter.get("arguments"),
         "outcome": left.get("outcome", open_or_none),
         "code": left.get("code"),
         "duration_ms": left.get("duration_ms"),
+        "repeats": left.get("repeats"),
         "records": [record_json(record) for record in step.records],
     }
 
 
-def session_json(session: Session) -> JSON:
-    """A session as --json prints it."""
+def session_json(session: Session, done: Work) -> JSON:
+    """A session as --json prints it, with what it did to tasks."""
     names = ("session_id", "intent", "task_id", "started_at", "record_count", "finalized_at")
-    return {**_picked(session, *names), "root": session.sized_root}
+    who = {"agent_id": session.agent, "client": session.client}
+    root = {"root": session.sized_root}
+    return {**_picked(session, *names), **root, **who, "tasks": done._asdict()}
 
 
 def _picked(value: object, *names: str) -> JSON:
@@ -123,15 +127,39 @@ def outcome(payload: Mapping[str, Any]) -> Spans:
     return [(payload["outcome"] if code is None else f"{payload['outcome']} {code}", "refused")]
 
 
-def changes(payload: Mapping[str, Any]) -> Spans:
-    """What a record of a task changed."""
-    spans: Spans = []
-    for name, (old, new) in sorted(payload["set"].items(), key=_importance):
-        spans += [", "] if spans else []
-        spans += _changed(name, old, new)
-    if payload["set"].get("status") == RETRY:
-        spans.append(f", attempt {payload['attempt']}")
-    return spans
+def work(done: Work) -> str:
+    """What a session did to tasks; "" if nothing."""
+    facts = ((number, name) for name, number in done._asdict().items())
+    return " · ".join(f"{count(number, 'task')} {name}" for number, name in facts if number)
+
+
+def changes(*payloads: Mapping[str, Any]) -> Spans:
+    """What the records of a task changed that one call wrote: its steps on one line."""
+    moves = [said["set"]["status"] for said in payloads if "status" in said["set"]]
+    passed = [str(old) for old, _ in moves[:1] if old is not None] + [str(new) for _, new in moves]
+    parts: list[Spans] = [_joined([[(state, state)] for state in passed], " → ")]
+    for said in payloads:
+        if said["set"].get("status") == RETRY:
+            parts.append([f"attempt {said['attempt']}"])
+        for name, (old, new) in sorted(said["set"].items(), key=_importance):
+            if name == "holder":
+                parts.append([_claim(old, new, said.get("taken"))])
+            elif name != "status":
+                parts.append([_changed(name, old, new)])
+    return _joined([part for part in parts if part], ", ")
+
+
+def _joined(parts: list[Spans], between: str) -> Spans:
+    return [span for part in parts for span in (between, *part)][1:]
+
+
+def _claim(old: str | None, new: str | None, taken: Mapping[str, Any] | None) -> str:
+    """Whoever claims is the record's own session."""
+    if new is None:
+        return "released"
+    if taken is None:
+        return "claimed"
+    return f"taken over from {old}, silent for {count(taken.get('minutes', 0), 'minute')}"
 
 
 def creation(fields: Mapping[str, Any]) -> Spans:
@@ -146,14 +174,11 @@ def _importance(change: tuple[str, Any]) -> int:
     return [*_FIELDS, change[0]].index(change[0])
 
 
-def _changed(name: str, old: Any, new: Any) -> Spans:
-    if name == "status":
-        before: Spans = [] if old is None else [(str(old), str(old)), " → "]
-        return [*before, (str(new), str(new))]
+def _changed(name: str, old: Any, new: Any) -> str:
     label = name.replace("_", " ")
     if old is None:
-        return [f"{label} {_value(name, new)}"]
-    return [f"{label} {_value(name, old)} → {_value(name, new)}"]
+        return f"{label} {_value(name, new)}"
+    return f"{label} {_value(name, old)} → {_value(name, new)}"
 
 
 def _value(name: str, value: Any) -> str:
@@ -180,6 +205,7 @@ _SUMMARIES: Mapping[str, Callable[[JSON], Spans]] = {
     "call.enter": lambda said: [(said["tool"], "bold"), arguments(said["arguments"])],
     "call.exit": lambda said: [(said["tool"], "bold"), " ", *outcome(said)],
     "session.open": lambda said: [excerpt(said["intent"])],
+    "session.resume": lambda said: [f"by server {said['server'][:8]}"],
     "thought": lambda said: [kind_of_thought(said), f" {excerpt(said['content'])}"],
     "session.seal": lambda said: [
         f"{count(said['count'], 'thought')}, root {said['count']}:{said['root'][:16]}…"

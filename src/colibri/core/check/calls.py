@@ -10,30 +10,34 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from colibri.core.check.kinds import Digest, Enter, Exit, Payload
+from colibri.core.check.kinds import Enter, Exit, Part, Payload, text_of_thought
 from colibri.core.check.rows import Columns, Rows
+from colibri.core.check.sessions import Caller, Sessions
 from colibri.core.check.tasks import UNKNOWN, Tasks
 from colibri.core.ledger import TEXT_FIELDS
 from colibri.core.report import CALLS, Findings, OpenCall
 from colibri.core.rows import Row
 
-# The changes that a tool can have made when its call ended ok; any other tool, none.
-_NONE: Sequence[tuple[str, ...]] = ((),)
-_MADE_BY: dict[str, Sequence[tuple[str, ...]]] = {
-    "audit_session_start": (("session.open",),),
-    "thought_record": (("thought",),),
-    "merkle_finalize": (("session.seal",),),
-    "task_create": (("task", "task.text"),),
-    "task_update": ((), ("task",), ("task.text",), ("task", "task.text")),
+# The changes that a tool makes in a call that ended ok, in this order: kinds, how many at least and
+# at most. Any other tool makes none.
+Makes = Sequence[tuple[tuple[str, ...], int, int]]
+_MADE_BY: dict[str, Makes] = {
+    "audit_session_start": ((("session.open", "session.resume"), 1, 1),),
+    "thought_record": ((("thought",), 1, 1),),
+    "merkle_finalize": ((("session.seal",), 1, 1),),
+    "task_create": ((("task",), 1, 1), (("task.text",), 1, 1)),
+    "task_update": ((("thought",), 0, 1), (("task",), 0, 8), (("task.text",), 0, 1)),
+    "task_next_actions": ((("task",), 0, 1),),
 }
+REPEATED = ("task_create", "thought_record")  # the tools that take a key
 # The texts among a tool's arguments, in whose place is a digest.
 _TEXTS = {
     "audit_session_start": ("intent",),
     "thought_record": ("content",),
     "task_create": TEXT_FIELDS,
-    "task_update": TEXT_FIELDS,
+    "task_update": (*TEXT_FIELDS, "content"),
 }
-_FULL = 5  # what is kept of an open call: its enter, what it names and says, and two changes
+_FULL = 13  # what is kept of an open call: its enter, what it names and says, and ten changes
 _PART = 250_000  # ids that are compared at once
 
 Change = tuple[Row, Any]  # with its payload, or None
@@ -52,10 +56,18 @@ class Calls:
     """
 
     def __init__(
-        self, found: Findings, tasks: Tasks, *, from_start: bool = True, remember: bool = False
+        self,
+        found: Findings,
+        tasks: Tasks,
+        sessions: Sessions,
+        *,
+        from_start: bool = True,
+        remember: bool = False,
     ) -> None:
         self._found = found
         self._tasks = tasks
+        self._sessions = sessions
+        self.firsts: dict[int, str] = {}  # enter and tool of calls that may be repeated
         self._from_start = from_start
         # Of each its row, what it names, what it says, and then its changes
         self._open: dict[str, list[Any]] = {}
@@ -91,6 +103,16 @@ class Calls:
         else:
             self._note(row.seq, "stray-change", "no call makes so many")
 
+    def caller(self, row: Row) -> Caller | None:
+        """The enter of the call that wrote a record, if that is open."""
+        opened = self._open.get(row.call)
+        return None if opened is None else Caller(opened[0][0], opened[2])
+
+    def reasons(self, row: Row) -> Sequence[str | None]:
+        """The tasks of the thoughts that the call of a record has recorded so far."""
+        changes = self._open.get(row.call, ())[3:]
+        return [change.task for change, _ in changes if change.kind == "thought"]
+
     def _leave(self, row: tuple[Any, ...], call: str, named: Names, said: Exit) -> None:
         opened = self._open.pop(call, None)
         if opened is None:
@@ -104,22 +126,36 @@ class Calls:
             self._compare_names(entered, _row(row))
         for change, _ in changes:
             self._tasks.end_call(change)
-        tool = said.tool
-        if said.enter != enter[0] or (begun is not None and begun.tool != tool):
+        if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
+        else:
+            self._judge_call(row[0], enter, begun, changes, said)
+        if said.outcome == "ok" and row[4] is not None:
+            self._sessions.signs[row[4]] = row[0]
+
+    def _judge_call(
+        self, exit: int, enter: Any, begun: Enter | None, changes: Sequence[Change], said: Exit
+    ) -> None:
+        """A call and its exit, which fits its enter."""
+        tool = said.tool
+        if said.repeats is not None:
+            self._judge_changes(changes, (), exit)
+            self._judge_repeat(exit, said)
         elif said.outcome == "ok" and tool in _MADE_BY:
-            made = self._judge_changes(changes, _MADE_BY[tool], row[0])
+            if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
+                self.firsts[enter[0]] = tool
+            made = self._judge_changes(changes, _MADE_BY[tool], exit)
             if made and begun is not None and begun.arguments:
                 self._judge_digests(enter, begun, changes)
         elif changes:
-            self._judge_changes(changes, _NONE, row[0])
+            self._judge_changes(changes, (), exit)
 
     def finish(self) -> tuple[OpenCall, ...]:
         """The calls that are still open have changed nothing."""
         still = []
         for enter, _, said, *changes in self._open.values():
             if self._from_start:
-                self._judge_changes(changes, _NONE, None)
+                self._judge_changes(changes, (), None)
             row, tool, server = _row(enter), said and said.tool, said and said.server
             still.append(OpenCall(row.seq, row.call, tool, server, row.at))
         return tuple(still)
@@ -140,34 +176,45 @@ class Calls:
         if not same or task not in (row.task, None):
             self._note(row.seq, "bad-pair", "another session, task or agent")
 
-    def _judge_changes(
-        self, changes: Sequence[Change], allowed: Sequence[tuple[str, ...]], exit: int | None
-    ) -> bool:
-        """Whether a call has made the changes that it may."""
-        made = tuple([row.kind for row, _ in changes])
-        if made in allowed:
-            return True
-        most, rows = allowed[-1], [row for row, _ in changes]
-        stray = [row for row in rows if row.kind not in most] or rows[len(most) :]
-        for row in stray:
+    def _judge_changes(self, changes: Sequence[Change], makes: Makes, exit: int | None) -> bool:
+        """Whether a call has made the changes that its tool makes."""
+        at, is_missing = 0, False
+        for kinds, least, most in makes:
+            end = at
+            while end < len(changes) and end - at < most and changes[end][0].kind in kinds:
+                end += 1
+            is_missing = is_missing or end - at < least
+            at = end
+        for row, _ in changes[at:]:
             self._note(row.seq, "stray-change", "its call does not make it, or has not ended ok")
-        if exit is not None and not stray:
-            self._note(exit, "missing-change", f"it made {', '.join(made) or 'none'}")
-        return False
+        if exit is not None and is_missing and at == len(changes):
+            self._note(exit, "missing-change", "its tool makes more")
+        return at == len(changes) and not is_missing
+
+    def _judge_repeat(self, seq: int, said: Exit) -> None:
+        """Whether the call that this one repeats has done the work."""
+        done = not self._from_start or self.firsts.get(said.repeats or 0) == said.tool
+        if said.outcome != "ok" or said.tool not in REPEATED or not done:
+            self._note(seq, "bad-repeat", f"record {said.repeats} has not done the work")
 
     def _judge_digests(self, enter: Any, begun: Enter, changes: Sequence[Change]) -> None:
         """Hold the digest of each text among the arguments against the text that was recorded."""
         seq, task, arguments = enter[0], enter[5], begun.arguments or {}
         for name in _TEXTS.get(begun.tool, ()):
             digest = arguments.get(name)
+            if digest is None and name == "content":
+                digest = text_of_thought(arguments)
             text = UNKNOWN if digest is None else self._recorded(task, name, changes)
             if text is not UNKNOWN and not _is_of(digest, text):
                 self._note(seq, "wrong-digest", f"{name} is not the one that was recorded")
 
     def _recorded(self, task: str | None, name: str, changes: Sequence[Change]) -> Any:
         """A text that a call recorded or left as it was; UNKNOWN if it is erased."""
-        if name not in TEXT_FIELDS:  # the one change of such a call is the text's
-            return getattr(changes[0][1], name, UNKNOWN)
+        if name not in TEXT_FIELDS:  # of such a call the first change is the text's
+            row, said = changes[0] if changes else (None, None)
+            if row is None or row.kind not in ("thought", "session.open", "session.resume"):
+                return None
+            return getattr(said, name, UNKNOWN)  # who goes on keeps the intent that there was
         for row, said in changes:
             if row.kind == "task.text":
                 if said is None:
@@ -180,6 +227,6 @@ class Calls:
         self._found.note(CALLS, seq, code, detail)
 
 
-def _is_of(digest: Digest | None, text: str | None) -> bool:
+def _is_of(digest: Part | None, text: str | None) -> bool:
     data = None if text is None else text.encode()
-    return data is not None and digest == Digest(sha256(data).hexdigest(), len(data))
+    return data is not None and digest == Part(sha256=sha256(data).hexdigest(), size=len(data))

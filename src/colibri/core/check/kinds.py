@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.json import Decoder, Encoder
 
 from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER
 from colibri.core.check.rows import Columns, are_hashes, are_uuids
 from colibri.core.ledger import TEXTS
+from colibri.core.rows import Row
 
 Natural = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
 Seq = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
@@ -35,23 +36,42 @@ class Payload(Struct, forbid_unknown_fields=True, gc=False):
         return all([one.fits(*header) for one, header in zip(said, headers, strict=True)])
 
 
-class Digest(Struct, forbid_unknown_fields=True, gc=False):
-    """What stands among the arguments of a call where a text was."""
+class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """An object among the arguments of a call: the digest of a text, or a thought with one."""
 
-    sha256: str
-    size: Natural
+    content: "Part | UnsetType | None" = UNSET
+    sha256: str | UnsetType = UNSET
+    size: Natural | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+
+    @property
+    def is_digest(self) -> bool:
+        has, lacks = (self.sha256, self.size), (self.content, self.type)
+        return UNSET not in has and lacks == (UNSET, UNSET)
 
 
+def text_of_thought(arguments: Mapping[str, Any]) -> Any:
+    """The digest of the thought that comes with a change, if one does."""
+    thought = arguments.get("thought")
+    if type(thought) is Part:
+        return None if thought.content is UNSET else thought.content
+    return thought.get("content") if type(thought) is dict else None
+
+
+_Name = Annotated[str, Meta(max_length=128)] | None
 _Integer = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
-_Plain = str | _Integer | bool | list[str] | Digest | None
+_Plain = str | _Integer | bool | list[str] | Part | None
 
 
 class Enter(Payload):
     arguments: dict[str, Any] | None
+    client: _Name
+    host_session: _Name
     server: str
     sha256: str | None
     size: Natural | None
     tool: str
+    use: _Name
 
     @staticmethod
     def fit(said: Sequence["Enter"], headers: Iterable[Header]) -> bool:
@@ -65,13 +85,12 @@ class Enter(Payload):
                 hashes.append(one.sha256)
             elif one.size is not None or one.sha256 is not None:
                 return False
-            elif not TEXTS.isdisjoint(arguments):
-                for name in TEXTS & arguments.keys():
-                    digest = arguments[name]
-                    if type(digest) is Digest:
-                        hashes.append(digest.sha256)
-                    elif digest is not None:
-                        return False
+            elif not _NESTED.isdisjoint(arguments):
+                texts = [*map(arguments.get, TEXTS), text_of_thought(arguments)]
+                digests = [one for one in texts if one is not None]
+                if not all([type(one) is Part and one.is_digest for one in digests]):
+                    return False
+                hashes += [digest.sha256 for digest in digests]
         return are_uuids([*{one.server for one in said}]) and are_hashes(hashes)
 
 
@@ -86,6 +105,7 @@ class Exit(Payload):
     duration_ms: Natural
     enter: Seq
     outcome: Literal["ok", "refused", "invalid", "error", "cancelled"]
+    repeats: Seq | None
     result_sha256: str | None
     tool: str
 
@@ -103,6 +123,13 @@ class SessionOpen(Payload):
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
         return self.session_id == session and self.task_id == task
+
+
+class SessionResume(Payload):
+    server: str
+
+    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
+        return are_uuids([self.server])
 
 
 class Thought(Payload):
@@ -133,6 +160,7 @@ class FieldChanges(TypedDict, total=False):
 
     assignee: tuple[str | None, str | None]
     depends_on: tuple[Ids | None, Ids]
+    holder: tuple[str | None, str | None]
     priority: tuple[Priority | None, Priority]
     project: tuple[str | None, str | None]
     status: tuple[Status | None, Status]
@@ -145,11 +173,23 @@ class TextChanges(TypedDict, total=False):
     title: tuple[str | None, str]
 
 
-class TaskFields(Payload):
+class Taken(Struct, forbid_unknown_fields=True, gc=False):
+    """The last sign of life of who held a task before, and how old that was."""
+
+    last: Seq
+    minutes: Natural
+
+
+class TaskFields(Payload, kw_only=True, omit_defaults=True):
     attempt: Seq
     set: FieldChanges
+    taken: Taken | UnsetType = UNSET
     task_id: str
     version: Seq
+
+    @property
+    def takeover(self) -> Taken | None:
+        return None if self.taken is UNSET else self.taken
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
         lists = self.set.get("depends_on", ())
@@ -178,12 +218,14 @@ _KINDS: Mapping[str, type[Payload]] = {
     "call.enter": Enter,
     "call.exit": Exit,
     "session.open": SessionOpen,
+    "session.resume": SessionResume,
     "thought": Thought,
     "session.seal": Seal,
     "task": TaskFields,
     "task.text": TaskTexts,
     "erasure": Erasure,
 }
+_NESTED = TEXTS | {"thought"}
 _SILENT = frozenset({"ok", "cancelled"})  # outcomes that no code explains
 _encode = Encoder(order="deterministic").encode_lines  # dicts sorted, structs as they are
 
@@ -202,6 +244,12 @@ def read(c: Columns) -> list[Payload] | None:
         for place, one in zip(where, some, strict=True):
             said[place] = one
     return said
+
+
+def read_one(row: Row) -> Any:
+    """What a record says, unchecked; None if it is erased or cannot be read."""
+    said = None if row.body is None else read(Columns.of(row))
+    return said[0] if said else None
 
 
 def _read(kind: str, bodies: Sequence[bytes]) -> list[Any] | None:
@@ -225,8 +273,10 @@ def _enters(lines: bytes) -> list[Any]:
     for arguments in (one.arguments for one in said if one.arguments is not None):
         if not _is_allowed(arguments, MAX_DEPTH - 1):
             raise ValueError("not what canonical form has a place for")
-        for name in TEXTS & arguments.keys():
-            arguments[name] = convert(arguments[name], Digest | None)
+        thought = arguments.get("thought")
+        for where, name in [(arguments, name) for name in TEXTS] + [(thought, "content")]:
+            if type(where) is dict and name in where:
+                where[name] = convert(where[name], Part | None)
     return said
 
 

@@ -129,5 +129,5 @@ _IS_LOG = re.compile("colibri/[0-9a-f]{32}").fullmatch
 
 # The kinds, and those whose session or task is never null.
 _KINDS = frozenset(KINDS)
-_OF_SESSIONS = frozenset({"session.open", "thought", "session.seal"})
+_OF_SESSIONS = frozenset({"session.open", "session.resume", "thought", "session.seal"})
 _OF_TASKS = frozenset({"task", "task.text"})

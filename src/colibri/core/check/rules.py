@@ -21,12 +21,15 @@ class Rules:
     def __init__(
         self, found: Findings, *, session: str | None = None, remember: bool = False
     ) -> None:
-        self.tasks = Tasks(found)
         self.sessions = Sessions(found, session)
-        self.calls = Calls(found, self.tasks, from_start=session is None, remember=remember)
+        self.tasks = Tasks(found, self.sessions)
+        self.calls = Calls(
+            found, self.tasks, self.sessions, from_start=session is None, remember=remember
+        )
         self._session = session
         self._others: Others = {
             "session.open": self._open,
+            "session.resume": self._resume,
             "thought": self._thought,
             "session.seal": self._seal,
             "task": self._task,
@@ -48,22 +51,27 @@ class Rules:
 
     def _open(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.open(row, said)
+        self.sessions.open(row, said, self.calls.caller(row))
         self._name_task(row)
+
+    def _resume(self, row: Row, said: Any) -> None:
+        self.calls.change(row, said)
+        self.sessions.resume(row, said, self.calls.caller(row))
 
     def _thought(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.thought(row, said)
+        self.sessions.thought(row, said, self.calls.caller(row))
         self._name_task(row)
 
     def _seal(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.seal(row, said)
+        self.sessions.seal(row, said, self.calls.caller(row))
 
     def _task(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
+        self.sessions.change(row, self.calls.caller(row))
         if self._session is None:
-            self.tasks.take(row, said)
+            self.tasks.take(row, said, self.calls.reasons(row))
 
     def _name_task(self, row: Row) -> None:
         if row.task is not None and self._session is None:

@@ -1,18 +1,27 @@
-"""Sessions: opened once, their thoughts in a row, sealed once under the right root.
+"""Sessions: opened once, their thoughts in a row, sealed once under the right root; which process
+goes on with each, and when it last gave a sign of life.
 
 Memory grows with the number of sessions: of a tree only the peaks and a few leaves are kept.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from colibri.core import merkle
-from colibri.core.check.kinds import Seal, SessionOpen, Thought
+from colibri.core.check.kinds import Enter, Seal, SessionOpen, SessionResume, Thought
 from colibri.core.ledger import ERASED, NO_LEAF
 from colibri.core.report import SESSIONS, Findings
 from colibri.core.rows import Row
 
 PART = 256  # leaves; a power of two
+_TOLD = ("client", "host_session")
+
+
+class Caller(NamedTuple):
+    """The enter of a call; what it says is None if that is erased."""
+
+    seq: int
+    said: Enter | None
 
 
 class Peaks:
@@ -56,10 +65,16 @@ class Peaks:
 class Session:
     """A session as its records leave it."""
 
-    __slots__ = ("first", "last", "last_leaf", "opening", "peaks", "root", "seal")
+    __slots__ = (
+        *("caller", "first", "last", "last_leaf", "opening", "peaks", "resumed", "root"),
+        *("seal", "server"),
+    )
 
-    def __init__(self, opening: dict[str, Any]) -> None:
+    def __init__(self, opening: dict[str, Any], caller: Caller | None) -> None:
         self.opening = opening
+        self.caller = caller  # of the call that opened it, or last resumed it; None if not seen
+        self.resumed: int | None = None
+        self.server: str | None = None  # that goes on with it; None if any may
         self.peaks = Peaks()
         self.first: int | None = None
         self.last: int | None = None
@@ -78,12 +93,23 @@ class Session:
         """What its row must hold, by column."""
         return {
             **self.opening,
+            **self._told(),
+            "resume_seq": self.resumed,
             "record_count": self.peaks.count,
             "last_leaf": self.last_leaf,
             "finalized_at": self.seal and self.seal.at,
             "seal_seq": self.seal and self.seal.seq,
             "root": self.root,
         }
+
+    def _told(self) -> dict[str, Any]:
+        """What its caller said of itself; of an erased enter only that nothing is left."""
+        if self.caller is None:
+            return {}
+        said = self.caller.said
+        if said is None:
+            return dict.fromkeys(_TOLD)
+        return {name: getattr(said, name) for name in ("server", *_TOLD)}
 
 
 class Sessions:
@@ -93,11 +119,14 @@ class Sessions:
         self.known: dict[str, Session] = {}
         # What the rows of `thoughts` must hold: seq, session, index, task, type; no type if erased.
         self.rows: list[tuple[Any, ...]] = []
+        # Whoever a record names: the last sign of life, and whether a seal went by
+        self.signs: dict[str, int] = {}
+        self._ended: set[str] = set()
         self._found = found
         self._only = only
 
-    def open(self, row: Row, said: SessionOpen | None) -> None:
-        """A session.open record."""
+    def open(self, row: Row, said: SessionOpen | None, caller: Caller | None) -> None:
+        """A session.open record, and the enter of its call."""
         id = row.session
         if id is None or self._only not in (None, id):
             return
@@ -109,14 +138,32 @@ class Sessions:
                 "session_id": id,
                 "intent": ERASED if said is None else said.intent,
                 "task_id": row.task,
+                "agent": row.agent,
                 "started_at": row.at,
                 "open_seq": row.seq,
-            }
+            },
+            caller,
         )
 
-    def thought(self, row: Row, said: Thought | None) -> None:
+    def resume(self, row: Row, said: SessionResume, caller: Caller | None) -> None:
+        """A session.resume record, and the enter of its call."""
+        session = self._going_on(row, "change-after-seal")
+        if session is not None:
+            session.caller, session.resumed, session.server = caller, row.seq, said.server
+            self._judge_server(row, session, caller)
+
+    def change(self, row: Row, caller: Caller | None) -> None:
+        """A task or task.text record, which is the work of a session."""
+        if row.session is not None:
+            self._going_on(row, "change-after-seal", caller)
+
+    def is_over(self, id: str | None) -> bool:
+        """Whether a record has sealed a session; nobody's is never over."""
+        return id in self._ended
+
+    def thought(self, row: Row, said: Thought | None, caller: Caller | None) -> None:
         """A thought record; one that is erased keeps its place."""
-        session = self._going_on(row, "thought-after-seal")
+        session = self._going_on(row, "thought-after-seal", caller)
         if session is None:
             return
         index = session.peaks.count
@@ -130,9 +177,10 @@ class Sessions:
                 self._note(row, "broken-thought-chain")
         session.push(row.seq, row.leaf)
 
-    def seal(self, row: Row, said: Seal) -> None:
+    def seal(self, row: Row, said: Seal, caller: Caller | None) -> None:
         """A session.seal record."""
-        session = self._going_on(row, "second-seal")
+        self._ended.add(row.session or "")
+        session = self._going_on(row, "second-seal", caller)
         if session is None:
             return
         count = session.peaks.count
@@ -145,10 +193,12 @@ class Sessions:
             self._note(row, "wrong-root")
 
     def erase(self, seq: int) -> None:
-        """What a session.open record said is gone by now."""
+        """What a session.open record, or the enter of its call, said is gone by now."""
         for session in self.known.values():
             if session.opening["open_seq"] == seq:
                 session.opening["intent"] = ERASED
+            elif session.caller is not None and session.caller.seq == seq:
+                session.caller = Caller(seq, None)
 
     def compare(self, row: Mapping[str, Any]) -> str | None:
         """How a row of the table differs from what its records say, or None."""
@@ -160,7 +210,7 @@ class Sessions:
             return None
         return f"{row['session_id']}: its records say otherwise: {', '.join(wrong)}"
 
-    def _going_on(self, row: Row, otherwise: str) -> Session | None:
+    def _going_on(self, row: Row, otherwise: str, caller: Caller | None = None) -> Session | None:
         """The session of a record, if that is judged, opened and not sealed."""
         if self._only not in (None, row.session):
             return None
@@ -170,8 +220,15 @@ class Sessions:
         elif session.seal is not None:
             self._note(row, otherwise)
         else:
+            self._judge_server(row, session, caller)
             return session
         return None
+
+    def _judge_server(self, row: Row, session: Session, caller: Caller | None) -> None:
+        """Whether the process that makes a change is the one that goes on with its session."""
+        enter = None if caller is None else caller.said
+        if enter is not None and session.server not in (enter.server, None):
+            self._note(row, "wrong-server", f"another process goes on with {row.session}")
 
     def _note(self, row: Row, code: str, detail: str = "") -> None:
         self._found.note(SESSIONS, row.seq, code, detail or f"session {row.session}")

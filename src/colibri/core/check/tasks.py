@@ -4,19 +4,21 @@ Memory grows with the number of tasks, not of records. A thought is evidence eve
 erased; a text that was erased is UNKNOWN until it is set again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from colibri.core.check.kinds import TaskFields, TaskTexts
+from colibri.core.check.kinds import Taken, TaskFields, TaskTexts
+from colibri.core.check.sessions import Sessions
 from colibri.core.dependencies import TooManyLinks, find_cycle
-from colibri.core.ledger import ERASED, FIELDS, TEXT_FIELDS
+from colibri.core.ledger import ERASED, FIELDS, HELD_FIELDS, TEXT_FIELDS
 from colibri.core.report import TASKS, Findings
 from colibri.core.rows import Row
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS
 
 UNKNOWN: Any = object()  # a value that an erased record may have set
-_NOTHING = dict.fromkeys((*FIELDS, *TEXT_FIELDS), UNKNOWN)
+_NOTHING = dict.fromkeys((*HELD_FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
+HUMAN = "human:"  # how the names of people begin
 _RETRY = ("VERIFY", "GATHER")
 _MOVES = {str(old): new for old, new in TRANSITIONS.items()}
 
@@ -67,9 +69,12 @@ class _Step(NamedTuple):
 class Tasks:
     """Shown the records that name tasks, in the order of the log."""
 
-    def __init__(self, found: Findings) -> None:
+    def __init__(self, found: Findings, sessions: Sessions, *, whole: bool = True) -> None:
         self.known: dict[str, Task] = {}
         self.found = found
+        self._sessions = sessions
+        self._whole = whole  # whether all signs of life of the sessions are shown
+        self.lost: set[tuple[str, str]] = set()  # tasks, and sessions that must claim them again
         self._dependents: dict[str, set[str]] = {}
         self._thoughts: dict[str, int] = {}  # the last about each task
 
@@ -81,8 +86,8 @@ class Tasks:
         if row.kind == "thought":
             self._thoughts[task] = row.seq
 
-    def take(self, row: Row, said: TaskFields | Texts) -> None:
-        """A task or task.text record."""
+    def take(self, row: Row, said: TaskFields | Texts, reasons: Sequence[str | None]) -> None:
+        """A task or task.text record; the reasons are the tasks of its call's thoughts."""
         id = row.task or ""
         first = id not in self.known
         task = self.known.setdefault(id, Task(row)) if first else self.known[id]
@@ -90,13 +95,17 @@ class Tasks:
         if old in TERMINAL and not step.shares:
             self._note(row, "change-after-end")  # 4; it changes nothing
             return
+        self._release(task)
         if first:
-            self._judge_creation(step)
+            self._judge_creation(step, said)
         else:
             self._judge_change(task, step)
+            self._judge_holder(task, step, said, reasons)
         if "depends_on" in step.made:
             self._link(id, task.values["depends_on"], step.made["depends_on"][1])
         task.tell(None if step.erased else step.made)
+        if first or task.values["status"] in TERMINAL:
+            task.values["holder"] = None  # 11
         if (old, task.values["status"]) == _RETRY:
             task.began = row.seq
         task.version, task.attempt, task.call = step.version, step.attempt, row.call
@@ -121,6 +130,8 @@ class Tasks:
     def compare(self, row: Mapping[str, Any]) -> str | None:
         """How a row of the table differs from what its records say, or None."""
         task = self.known.get(row["task_id"])
+        if task is not None:
+            self._release(task)
         if task is None:
             return f"{row['task_id']}: no record created it"
         expected = {
@@ -135,8 +146,10 @@ class Tasks:
         wrong = [name for name, value in expected.items() if not _holds(row[name], name, value)]
         return f"{row['task_id']}: its records say otherwise: {', '.join(wrong)}" if wrong else None
 
-    def _judge_creation(self, step: _Step) -> None:
+    def _judge_creation(self, step: _Step, said: TaskFields | Texts) -> None:
         """Which rules of §6 a task's first record breaks, by their numbers."""
+        if _taken(said) is not None:
+            self._note(step.row, "wrong-takeover")  # 12
         is_whole = not step.is_text and _is_creation(step.made, FIELDS)
         if not is_whole or (step.version, step.attempt) != (1, 1):
             self._note(step.row, "bad-creation")  # 1
@@ -169,8 +182,46 @@ class Tasks:
             self._note(step.row, "illegal-move")  # 5
         elif self._is_blocked(task, step, new):
             self._note(step.row, "blocked-move")  # 8
-        elif old != new == "DONE" and self._thoughts.get(step.row.task or "", 0) <= task.began:
+        elif old != new in TERMINAL and self._thoughts.get(step.row.task or "", 0) <= task.began:
             self._note(step.row, "missing-evidence")  # 9
+
+    def _release(self, task: Task) -> None:
+        """A claim ends with its session (11)."""
+        holder = task.values["holder"]
+        if self._sessions.is_over(holder):
+            task.values["holder"] = None
+
+    def _judge_holder(
+        self, task: Task, step: _Step, said: TaskFields | Texts, reasons: Sequence[str | None]
+    ) -> None:
+        """Rules 11 and 12: who holds a task changes it."""
+        row, made, holder = step.row, step.made, task.values["holder"]
+        self._lose(row, holder, made)
+        mine, taken = row.session, _taken(said)
+        new = made["holder"][1] if "holder" in made else holder
+        takes = new is not None and new == mine
+        unclaimed = holder is None and "status" in made and mine is not None and not takes
+        if unclaimed or ("holder" in made and new not in (mine, None)):
+            self._note(row, "wrong-holder")  # 11
+        if holder in (None, mine) or not takes:
+            if taken is not None:
+                self._note(row, "wrong-takeover")  # 12
+            if holder not in (None, mine) and not _is_release(row, made, reasons):
+                self._note(row, "claimed-change")  # 12
+        elif taken is None or not self._is_last_sign(holder, taken.last, row.seq):
+            self._note(row, "wrong-takeover")  # 12
+
+    def _lose(self, row: Row, holder: str | None, made: Made) -> None:
+        """Remember from whom a task was taken, and forget it of who claims it."""
+        task, new = row.task or "", made["holder"][1] if "holder" in made else holder
+        if holder is not None and holder not in (row.session, new):
+            self.lost.add((task, holder))
+        if new is not None:
+            self.lost.discard((task, new))
+
+    def _is_last_sign(self, holder: str, last: int, seq: int) -> bool:
+        known = self._sessions.signs.get(holder, 0)
+        return last == known or (not self._whole and known < last < seq)
 
     def _judge_dependencies(self, step: _Step, *, first: bool = False) -> None:
         id, ids = step.row.task or "", step.made["depends_on"][1]
@@ -225,6 +276,17 @@ def _step(task: Task, row: Row, said: TaskFields | Texts) -> _Step:
         return _Step(row, {}, is_text, True, shares, expected, expected, task.attempt)
     attempt = said.attempt if isinstance(said, TaskFields) else task.attempt
     return _Step(row, said.set, is_text, False, shares, expected, said.version, attempt)
+
+
+def _taken(said: TaskFields | Texts) -> Taken | None:
+    return said.takeover if isinstance(said, TaskFields) else None
+
+
+def _is_release(row: Row, made: Made, reasons: Sequence[str | None]) -> bool:
+    """Whether a person takes a task from its holder, and says why."""
+    is_person = (row.agent or "").startswith(HUMAN)
+    only = made.keys() == {"holder"} and made["holder"][1] is None
+    return is_person and only and row.task in reasons
 
 
 def _is_creation(made: Made, fields: Iterable[str]) -> bool:

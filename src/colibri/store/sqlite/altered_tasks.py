@@ -38,6 +38,10 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
         yield f"{task_id(number)}: it has dependencies, but no row"
     for number in search.without_task(db):
         yield f"{task_id(number)}: search knows it, but it has no row"
+    rows = db.execute("SELECT task, CAST(session AS BLOB) FROM lost_claims")
+    lost = {(task_id(number), session.decode(errors="surrogateescape")) for number, session in rows}
+    if lost != replay.lost:
+        yield "lost_claims does not say from which sessions tasks were taken"
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in task_counts are not those of the rows"
 

@@ -9,6 +9,8 @@ from colibri.store.trail import thought_id
 def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
     """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
     yield from altered_rows(db, after=after)
+    for (seq,) in db.execute(_WRONGLY_INDEXED):
+        yield f"{thought_id(seq)}: search does not know it, or knows it and it is not there"
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in thought_counts are not those of the rows"
 
@@ -43,6 +45,14 @@ _WRONG_ROWS = """
     UNION ALL
     SELECT seq FROM ledger
     WHERE kind = 'thought'{records} AND seq NOT IN (SELECT seq FROM thoughts)
+"""
+# Thoughts enter the index in their order, a batch at a time; one that is erased may have left it.
+_WRONGLY_INDEXED = """
+    SELECT seq FROM thoughts JOIN ledger USING (seq)
+    WHERE seq < (SELECT max(rowid) FROM thought_search) AND body IS NOT NULL
+        AND seq NOT IN (SELECT rowid FROM thought_search)
+    UNION ALL
+    SELECT rowid FROM thought_search WHERE rowid NOT IN (SELECT seq FROM thoughts)
 """
 _WRONG_COUNTS = """
     SELECT 1 FROM (SELECT type, count(*) AS n FROM thoughts GROUP BY type) AS right

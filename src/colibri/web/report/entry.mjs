@@ -1,6 +1,7 @@
 // One entry of the timeline: a thought, a change of a task, a call, or what is not there.
 
 import { button, el, passage, plain, stored } from "./dom.mjs";
+import { isOthers } from "./model.mjs";
 import { drawRecord } from "./record.mjs";
 import { state } from "./story.mjs";
 import { callTitle, clock, count, findingText, list, refusalReason } from "./words.mjs";
@@ -12,10 +13,19 @@ export function drawEntry(entry, findings, prove) {
   const { type, seq } = entry;
   const [title, ...rest] = DRAWN[type](entry, prove);
   const alarms = findings.map((finding) => el("p", { class: "alarm" }, `${findingText(finding)}.`));
-  const attributes = { id: `entry-${seq}`, "data-type": type, "data-bad": findings.length > 0 };
+  const attributes = {
+    id: `entry-${seq}`, "data-type": type, "data-bad": findings.length > 0, "data-others": isOthers(entry),
+  };
   return el("li", { class: "entry", tabindex: "-1", ...attributes },
     el("div", { class: "when" }, ...when(entry)),
-    el("div", { class: "what" }, title, ...alarms, ...rest, details(entry, prove)));
+    el("div", { class: "what" }, ...others(entry), title, ...alarms, ...rest, details(entry, prove)));
+}
+
+/** Of work that the page is not about: who did it. */
+function others(entry) {
+  if (!isOthers(entry)) return [];
+  const who = entry.session === null ? "Outside any session" : ["By session ", stored(entry.session)];
+  return [el("p", { class: "others" }, ...[who].flat())];
 }
 
 /** Its time and its number; of what is not here, the numbers alone. */
@@ -30,6 +40,7 @@ const DRAWN = {
   thought: drawThought,
   creation: drawCreation,
   move: drawChanges,
+  claim: drawChanges,
   edit: drawChanges,
   call: drawCall,
   open: drawCall,
@@ -73,6 +84,7 @@ function drawThought(entry, prove) {
   return [
     headline(THOUGHTS[body?.type] ?? "Thought"),
     body === null ? missing(entry, record) : passage(body.content, "quote"),
+    ...drawMade(entry),
     facts(`R-${seq}`, named(entry.task), named(entry.agent), proof ? button(name, proof.show, label) : null),
   ];
 }
@@ -83,8 +95,23 @@ const isEmpty = (value) => value === null || (Array.isArray(value) && value.leng
 const inWords = (value) => (isEmpty(value) ? "nothing" : Array.isArray(value) ? value.join(", ") : value);
 
 function drawChanges(entry) {
-  const drawn = entry.changes.flatMap((record) => drawChange(entry, record));
-  return [...drawn, facts(named(entry.agent))];
+  return [...drawMade(entry), facts(named(entry.agent))];
+}
+
+/** What a call did to its task: the steps on one line, then the rest. */
+function drawMade(entry) {
+  const made = entry.changes.filter(({ kind }) => kind !== "thought");
+  const moves = made.filter(({ body }) => body?.set.status !== undefined).map(({ body }) => body);
+  const drawn = moves.length > 0 ? drawMoves(entry.task, moves) : [];
+  return [...drawn, ...made.flatMap((record) => drawChange(entry, record, moves.length > 0))];
+}
+
+function drawMoves(task, moves) {
+  const passed = [moves[0].set.status[0], ...moves.map(({ set }) => set.status[1])];
+  const steps = passed.flatMap((status, at) => [at > 0 ? " → " : " ", state(status)]);
+  const retry = moves.find(({ set: { status: [from, to] } }) => from === "VERIFY" && to === "GATHER");
+  const again = retry ? [el("p", {}, `It is tried again: attempt ${retry.attempt} begins.`)] : [];
+  return [headline(stored(task), ...steps), ...again];
 }
 
 function drawCreation(entry) {
@@ -104,21 +131,15 @@ function drawCreation(entry) {
   ];
 }
 
-/** A later change, or one of its two records. */
-function drawChange(entry, record) {
+/** What a record changed besides the state. */
+function drawChange(entry, record, isMoved) {
   const { body, task } = record;
   if (body === null) return [headline(stored(task), ": another text"), missing(entry, record)];
-  const { status, ...others } = body.set;
-  const drawn = [];
-  if (status === undefined) {
-    drawn.push(headline(stored(task), " changed"));
-  } else {
-    const [from, to] = status;
-    drawn.push(headline(stored(task), " ", state(from), " → ", state(to)));
-    if (from === "VERIFY" && to === "GATHER") {
-      drawn.push(el("p", {}, `It is tried again: attempt ${body.attempt} begins.`));
-    }
-  }
+  const { status, holder, ...others } = body.set;
+  const claim = holder === undefined ? [] : drawClaim(holder, body.taken);
+  if (!isMoved && Object.keys(others).length === 0) return [headline(stored(task), " ", ...claim)];
+  const drawn = isMoved ? [] : [headline(stored(task), " changed")];
+  if (claim.length > 0) drawn.push(el("p", {}, ...claim));
   for (const [name, [old, now]] of Object.entries(others)) {
     const title = name === "depends_on" ? "waits for" : name;
     // Each in an element of its own: a text that is read from the right must not turn the arrow round.
@@ -126,6 +147,12 @@ function drawChange(entry, record) {
       `${title}: `, passage(inWords(old), "from"), " → ", passage(inWords(now), "to")));
   }
   return drawn;
+}
+
+function drawClaim([old, now], taken) {
+  if (now === null) return ["released"];
+  if (taken === undefined) return ["claimed"];
+  return ["taken over from ", stored(old ?? "nobody"), `, silent for ${count(taken.minutes, "minute")}`];
 }
 
 // Calls that changed nothing.
@@ -150,16 +177,19 @@ function drawCall(entry) {
 
 // Sessions and erasures.
 
+const HAPPENED = {
+  "session.open": " opened", "session.resume": " resumed, in another process", "session.seal": " sealed",
+};
+
 function drawSession(entry) {
   const [record] = entry.changes;
   const { kind, session, body } = record;
-  const opens = kind === "session.open";
-  const drawn = [headline("Session ", stored(session), opens ? " opened" : " sealed")];
+  const drawn = [headline("Session ", stored(session), HAPPENED[kind])];
   if (body === null) {
     drawn.push(missing(entry, record));
-  } else if (opens) {
+  } else if (kind === "session.open") {
     drawn.push(passage(body.intent, "quote"));
-  } else {
+  } else if (kind === "session.seal") {
     drawn.push(el("p", {}, `${count(body.count, "thought")} under the root `, el("code", {}, body.root)));
   }
   return [...drawn, facts(named(entry.task), named(entry.agent))];

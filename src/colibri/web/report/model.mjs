@@ -32,23 +32,44 @@ export function derive({ log, scope, head, records, proofs }) {
     if (record.kind !== "erasure") continue;
     for (const seq of record.body?.seqs ?? []) erasedBy.set(seq, record);
   }
-  const entries = entriesOf(records, erasedBy);
+  const about = scopeOf(scope);
+  const own = records.filter(ownIn(about));
+  const entries = entriesOf(records, erasedBy, new Set(own));
   const tasks = replay(entries);
   const sessions = sessionsOf(records, proofs, erasedBy);
   return {
     log,
     head,
-    scope: scopeOf(scope),
+    scope: about,
+    did: didOf(own),
+    ownTasks: new Set(own.filter(isChange).map(({ task }) => task)),
     recordCount: records.length,
     runs: runsOf(records),
     entries: joinHidden(entries, tasks, new Set(sessions.map(({ id }) => id))),
     tasks: [...tasks.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     sessions,
-    agents: [...new Set(records.filter(isShown).map((record) => record.agent))].filter(Boolean),
+    agents: [...new Set(own.filter(isShown).map((record) => record.agent))].filter(Boolean),
+    clients: [...new Set(own.map(({ body }) => body?.client))].filter(Boolean),
   };
 }
 
 const isShown = (record) => record.body !== null;
+const isChange = ({ kind }) => kind === "task" || kind === "task.text";
+
+/** How many tasks were created and ended by these records. */
+function didOf(records) {
+  const said = records.filter(({ kind, body }) => kind === "task" && body !== null).map(({ body }) => body);
+  const ended = (status) => said.filter(({ set }) => set.status?.[1] === status).length;
+  const created = said.filter(({ version }) => version === 1).length;
+  return { created, done: ended("DONE"), cancelled: ended("CANCELLED") };
+}
+
+/** Whether a record is part of what the page is about: of a session, what names it, and nothing that
+ * others did before or meanwhile. */
+const ownIn = ({ kind, id }) => (record) => kind !== "session" || record.session === id;
+
+/** Whether an entry tells of work that the page is not about. */
+export const isOthers = ({ isOwn, type }) => !isOwn && !["erasure", "hidden", "gap"].includes(type);
 
 function scopeOf(scope) {
   if (scope === null) return { kind: "log", id: null };
@@ -59,9 +80,9 @@ function scopeOf(scope) {
 // The timeline: one entry for each call, with all that it wrote, at the record by which it took effect.
 
 const CALL = ["call.enter", "call.exit"];
-const OTHER = ["session.open", "session.seal"];
+const OTHER = ["session.open", "session.resume", "session.seal"];
 
-function entriesOf(records, erasedBy) {
+function entriesOf(records, erasedBy, own) {
   const calls = new Map();
   const entries = [];
   let before = 0;
@@ -69,22 +90,22 @@ function entriesOf(records, erasedBy) {
     if (record.seq > before + 1) entries.push(gap(before + 1, record.seq - 1));
     before = record.seq;
     if (record.kind === "erasure") {
-      entries.push(entryOf([record], erasedBy));
+      entries.push(entryOf([record], erasedBy, own));
     } else if (calls.has(record.call)) {
       calls.get(record.call).push(record);
     } else {
       calls.set(record.call, [record]);
     }
   }
-  for (const written of calls.values()) entries.push(entryOf(written, erasedBy));
+  for (const written of calls.values()) entries.push(entryOf(written, erasedBy, own));
   return entries.sort((a, b) => a.seq - b.seq);
 }
 
 function gap(first, last) {
-  return { type: "gap", seq: first, first, last, records: [], changes: [], task: null };
+  return { type: "gap", seq: first, first, last, records: [], changes: [], task: null, isOwn: false };
 }
 
-function entryOf(records, erasedBy) {
+function entryOf(records, erasedBy, own) {
   const find = (kind) => records.find((record) => record.kind === kind) ?? null;
   const [enter, exit] = [find("call.enter"), find("call.exit")];
   const changes = records.filter((record) => !CALL.includes(record.kind));
@@ -102,6 +123,8 @@ function entryOf(records, erasedBy) {
     outcome: exit?.body?.outcome ?? null,
     code: exit?.body?.code ?? null,
     duration: exit?.body?.duration_ms ?? null,
+    repeats: exit?.body?.repeats ?? null,
+    isOwn: records.some((record) => own.has(record)),
     session: named("session"),
     task: named("task"),
     agent: named("agent"),
@@ -110,10 +133,12 @@ function entryOf(records, erasedBy) {
   return { ...entry, type: typeOf(entry) };
 }
 
-/** thought, creation, move, edit, call, refused, open, other (of a session), erasure, hidden or gap. */
+/** thought, creation, move, claim, edit, call, refused, open, other (of a session), erasure, hidden or
+ * gap; a thought that came with a change of its task is a thought. */
 function typeOf({ records, changes, outcome, erasures }) {
   if (!records.some(isShown) && erasures.size === 0) return "hidden";
-  const [change] = changes;
+  // A thought of another session may be undisclosed while the change that came with it is not.
+  const change = changes.find((record) => isShown(record) || erasures.has(record.seq)) ?? changes[0];
   if (change?.kind === "erasure") return "erasure";
   if (OTHER.includes(change?.kind)) return "other";
   if (change !== undefined) return change.kind === "thought" ? "thought" : typeOfChange(change);
@@ -121,10 +146,16 @@ function typeOf({ records, changes, outcome, erasures }) {
   return outcome === "ok" ? "call" : "refused";
 }
 
+/** thought, creation, move, claim, edit, or null for what is none of these. */
+export const kindOf = (record) =>
+  (record.kind === "thought" ? "thought" : record.kind.startsWith("task") ? typeOfChange(record) : null);
+
 /** What was done to a task; where its status changes, the first record says so. */
 function typeOfChange({ kind, body }) {
-  if (kind === "task" && body?.version === 1) return "creation";
-  return kind === "task" && body !== null && "status" in body.set ? "move" : "edit";
+  if (kind !== "task" || body === null) return "edit";
+  if (body.version === 1) return "creation";
+  if ("status" in body.set) return "move";
+  return Object.keys(body.set).join() === "holder" ? "claim" : "edit";
 }
 
 /** Neighbours of which only headers are there become one entry, unless they name what is shown here. */
@@ -152,8 +183,7 @@ function replay(entries) {
   const tasks = new Map();
   for (const entry of entries) {
     for (const record of entry.changes) {
-      const isChange = record.kind === "task" || record.kind === "task.text";
-      if (isChange && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
+      if (isChange(record) && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
       if (record.kind === "thought" && tasks.has(record.task)) think(tasks.get(record.task), entry);
     }
     if (entry.type === "refused") entry.met = met(tasks, entry);
@@ -179,7 +209,9 @@ function change(tasks, record, entry) {
   for (const [name, [, now]] of Object.entries(set)) task[name] = now;
   task.attempt = attempt;
   task.changed = record.at;
-  if ("status" in set) task.path.push({ status: set.status[1], seq: record.seq, at: record.at });
+  if ("status" in set) {
+    task.path.push({ status: set.status[1], seq: record.seq, at: record.at, session: record.session });
+  }
 }
 
 /** Of a thought: during which attempt at its task it was recorded. */
@@ -191,7 +223,7 @@ function think(task, entry) {
 function newTask({ task, at, seq }) {
   return {
     id: task, created: at, changed: at, seq, title: null, description: null, erased: false,
-    status: null, attempt: 1, priority: null, assignee: null, project: null, depends_on: [],
+    status: null, attempt: 1, priority: null, assignee: null, project: null, depends_on: [], holder: null,
     thoughts: 0, path: [],
   };
 }

@@ -55,7 +55,7 @@ class Report {
       showStory(model, (seq) => this.timeline.reveal(seq));
       const prove = this.showSeals(model);
       this.timeline = new Timeline(model, prove);
-      showTasks(model.tasks, (id) => this.timeline.chooseTask(id));
+      showTasks(model, (id) => this.timeline.chooseTask(id));
       this.model = model;
     } catch (problem) {
       this.hide(`It cannot be shown: ${problem.message}.`);

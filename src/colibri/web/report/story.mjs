@@ -1,7 +1,7 @@
 // What was asked, by whom, when, and what came of it: a few lines for somebody in a hurry.
 
 import { $, button, copyable, cut, el, passage, plain, stored } from "./dom.mjs";
-import { rootOf } from "./model.mjs";
+import { kindOf, rootOf } from "./model.mjs";
 import { count, list, shortHash, span } from "./words.mjs";
 
 const MOST = 12; // of what may be many
@@ -15,7 +15,7 @@ export function showStory(model, reveal) {
   $("scope").replaceChildren(stored(scopeText(model)));
   $("summary").replaceChildren(
     row(ASKED[model.scope.kind] ?? "Scope", asked(model)),
-    row("By", [by(model)]),
+    row("By", [by(model), ...through(model)]),
     row("When", [when(model)]),
     row("Done", [doings(model)]),
     ...decisions(model, reveal),
@@ -89,8 +89,15 @@ function by(model) {
   return sentence(...said, ".");
 }
 
+/** The programs that the agents worked in, as these called themselves. */
+function through({ clients }) {
+  if (clients.length === 0) return [];
+  const names = clients.slice(0, MOST).flatMap((client, at) => [at > 0 ? ", " : "", stored(client)]);
+  return [sentence("Through ", ...names, ".")];
+}
+
 function when({ entries }) {
-  const told = entries.filter(({ type }) => !["gap", "hidden"].includes(type));
+  const told = entries.filter(({ type, isOwn }) => isOwn && !["gap", "hidden"].includes(type));
   const times = told.map(({ at }) => at).sort();
   if (times.length === 0) return sentence("Nothing here has a time.");
   const seconds = (Date.parse(times.at(-1)) - Date.parse(times[0])) / 1000;
@@ -98,17 +105,24 @@ function when({ entries }) {
   return sentence(`${span(times[0], times.at(-1))}${lasted}, by the clock of the server.`);
 }
 
-function doings({ entries, sessions }) {
-  const number = (wanted) => entries.filter(({ type }) => type === wanted).length;
-  const thoughts = sessions.reduce((sum, session) => sum + session.thoughts.length, 0);
-  const [created, moves, edits] = ["creation", "move", "edit"].map(number);
+/** A text that comes with another change of its task is no change of its own. */
+const counts = ({ kind }, made) => kind !== "task.text" || !made.some((other) => other.kind === "task");
+
+function doings({ entries }) {
+  const own = entries.filter(({ isOwn }) => isOwn);
+  const number = (wanted) => own.filter(({ type }) => type === wanted).length;
+  const changes = own.flatMap(({ changes: made }) => made.filter((record) => counts(record, made)));
+  const kinds = changes.map(kindOf);
+  const [thoughts, created, moves, claims, edits] = ["thought", "creation", "move", "claim", "edit"].map(
+    (wanted) => kinds.filter((kind) => kind === wanted).length);
   const [looks, open, refused] = ["call", "open", "refused"].map(number);
   const parts = [
     [thoughts, "thought"],
     [created, "new task"],
     [moves, "move of a task", "moves of tasks"],
+    [claims, "task claimed or released", "tasks claimed or released"],
     [edits, "edit of a task", "edits of tasks"],
-    [looks, "call that only looked", "calls that only looked"],
+    [looks, "call that changed nothing", "calls that changed nothing"],
     [open, "call that never ended", "calls that never ended"],
   ].filter(([some]) => some > 0).map((part) => count(...part));
   const end = refused === 0
@@ -129,7 +143,8 @@ function reflections(model, reveal) {
 }
 
 const thoughtsOf = ({ entries }, wanted) =>
-  entries.filter(({ type, changes: [record] }) => type === "thought" && record.body?.type === wanted);
+  entries.filter(({ type, isOwn, changes: [record] }) =>
+    isOwn && type === "thought" && record.body?.type === wanted);
 
 function thoughtRow(name, made, others, { tasks }, reveal) {
   if (made.length === 0) return [];
@@ -147,11 +162,27 @@ function quoted({ task: id, attempt, changes: [{ seq, body }] }, task, reveal) {
   return el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", source);
 }
 
-function outcome({ tasks, sessions }) {
-  const said = tasks.slice(0, MOST).map(taskOutcome);
-  said.unshift(sentence(tasks.length === 0 ? "No task belongs to this." : progress(tasks)));
-  if (tasks.length > MOST) said.push(sentence(`And ${count(tasks.length - MOST, "other task")}, below.`));
-  return [...said, ...sessions.slice(0, MOST).map(sessionOutcome)];
+function outcome({ scope, did, tasks, ownTasks, sessions }) {
+  const own = scope.kind === "session" ? tasks.filter(({ id }) => ownTasks.has(id)) : tasks;
+  const said = own.slice(0, MOST).map((task) => taskOutcome(task, scope));
+  said.unshift(sentence(own.length === 0 ? "No task was changed." : progress(own)));
+  if (scope.kind === "session") said.unshift(sentence(`This session ${deeds(did)}.`));
+  if (own.length > MOST) said.push(sentence(`And ${count(own.length - MOST, "other task")}, below.`));
+  const others = tasks.length - own.length;
+  if (others > 0) {
+    const what = count(others, "other task is", "other tasks are");
+    said.push(sentence(`${what} shown because this work names or depends on them; others worked on them.`));
+  }
+  const ours = scope.kind === "session" ? sessions.filter(({ id }) => id === scope.id) : sessions;
+  return [...said, ...ours.slice(0, MOST).map(sessionOutcome)];
+}
+
+/** What a session itself did to tasks. */
+function deeds({ created, done, cancelled }) {
+  const parts = [[created, "created"], [done, "finished"], [cancelled, "cancelled"]]
+    .filter(([some]) => some > 0)
+    .map(([some, verb]) => `${verb} ${count(some, "task")}`);
+  return list(parts) || "neither created nor finished a task";
 }
 
 /** How many have come how far, in words. */
@@ -169,10 +200,16 @@ function progress(tasks) {
   return `Of ${count(tasks.length, "task")} ${list(parts)}.`;
 }
 
-function taskOutcome({ id, title, status, attempt, erased }) {
+/** How far a task came; in a session's report also if others brought it there. */
+function taskOutcome({ id, title, status, attempt, erased, path }, scope) {
   const name = title !== null ? stored(cut(title, 160)) : erased ? "(its title was erased)" : "";
   const tries = attempt > 1 ? `, in attempt ${attempt}` : "";
-  return sentence(el("b", {}, id), " ", name, ": ", state(status), status === "INIT" ? ", not begun" : tries, ".");
+  const mover = path.at(-1)?.session ?? null;
+  const others = scope.kind === "session" && mover !== scope.id
+    ? [", moved there ", mover === null ? "outside any session" : "by session ", mover === null ? "" : stored(mover)]
+    : [];
+  const far = status === "INIT" ? ", not begun" : tries;
+  return sentence(el("b", {}, id), " ", name, ": ", state(status), far, ...others, ".");
 }
 
 function sessionOutcome({ id, thoughts, seal }) {

@@ -10,14 +10,15 @@ const MOST_DRAWN = 40;
 const MOST_PRINTED = 2_000;
 
 /** Show them; `choose(id)` narrows the timeline to one. */
-export function showTasks(tasks, choose) {
+export function showTasks({ tasks, scope, ownTasks }, choose) {
+  const isOthers = ({ id }) => scope.kind === "session" && !ownTasks.has(id);
   $("task-count").textContent = counts(tasks);
   $("task-rules").hidden = tasks.length === 0;
   showPicture(tasks);
   let shown = 0;
   const showMore = () => {
     const next = tasks.slice(shown, shown + AT_ONCE);
-    $("task-list").append(...next.map((task) => row(task, choose)));
+    $("task-list").append(...next.map((task) => row(task, isOthers(task), choose)));
     shown += next.length;
     $("more-tasks").hidden = shown === tasks.length;
   };
@@ -37,13 +38,14 @@ function counts(tasks) {
   return `${count(tasks.length, "task")} at the end of the evidence: ${parts.join(", ")}.`;
 }
 
-function row(task, choose) {
+function row(task, isOthers, choose) {
   const { id, title, status, attempt, thoughts, erased, waits } = task;
   const lost = () => el("span", { class: "erased" }, erased ? "title erased" : "title not here");
   const facts = [count(thoughts, "thought")];
   if (attempt > 1) facts.push(`attempt ${attempt}`);
   if (status === "INIT") facts.push(waits.length > 0 ? "not begun" : "not begun, may begin now");
   if (waits.length > 0) facts.push(`waits for ${plain(waits.join(", "), 160)}`);
+  if (isOthers) facts.push("worked on by others only");
   const label = { "aria-label": `${id} in the timeline` };
   return el("li", { class: "task", "data-status": status },
     el("p", { class: "task-name" }, el("b", {}, id), " ", title === null ? lost() : stored(cut(title, 300))),

@@ -3,7 +3,7 @@
 
 import { $, el, plain } from "./dom.mjs";
 import { drawEntry } from "./entry.mjs";
-import { searchText } from "./model.mjs";
+import { isOthers, kindOf, searchText } from "./model.mjs";
 import { count, day } from "./words.mjs";
 
 const PORTION = 100;
@@ -13,9 +13,16 @@ const MOST_TASKS = 1_000; // to choose from
 
 // type of entry → the box that shows or hides it
 const GROUPS = {
-  thought: "thought", move: "move", creation: "task", edit: "task", call: "call", open: "call", refused: "refused",
+  thought: "thought", move: "move", claim: "move", creation: "task", edit: "task", call: "call", open: "call", refused: "refused",
   other: "other", erasure: "other", hidden: "other", gap: "other",
 };
+
+/** The boxes of an entry: a thought may come with moves of its task. */
+function groupsOf(entry) {
+  if (isOthers(entry)) return ["others"];
+  const kinds = entry.type === "thought" ? entry.changes.map(kindOf) : [];
+  return [...new Set([entry.type, ...kinds].map((kind) => GROUPS[kind]))];
+}
 
 /** The entries on the page: which are found, and from where to where they are drawn. */
 export class Timeline {
@@ -34,7 +41,7 @@ export class Timeline {
 
   label(tasks) {
     for (const box of this.boxes) {
-      const number = this.entries.filter(({ type }) => GROUPS[type] === box.value).length;
+      const number = this.entries.filter((entry) => groupsOf(entry).includes(box.value)).length;
       box.closest("label").querySelector("[data-count]").textContent = number.toLocaleString("en");
       box.closest("label").hidden = number === 0;
     }
@@ -70,7 +77,7 @@ export class Timeline {
     const task = $("by-task").value;
     const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     this.found = this.entries.filter((entry) =>
-      shown.has(GROUPS[entry.type]) && (task === "" || entry.task === task) && this.has(entry, words));
+      groupsOf(entry).some((group) => shown.has(group)) && (task === "" || entry.task === task) && this.has(entry, words));
     this.move(0, PORTION);
   }
 

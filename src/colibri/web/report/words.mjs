@@ -64,6 +64,7 @@ export const FINDINGS = {
   "wrong-count": "is a seal over another number of thoughts",
   "wrong-range": "is a seal over other thoughts",
   "wrong-root": "is a seal with a root that its thoughts do not have",
+  "change-after-seal": "is a change that came after its session was sealed",
   "bad-proof": "has a proof that does not hold",
   "missing-proof": "has no proof that the seal covers it",
   "root-differs": "is a seal with another root than the one you gave",
@@ -71,8 +72,10 @@ export const FINDINGS = {
   "outside-session": "belongs to a session that was not open yet",
   "bad-pair": "does not fit the call that it belongs to",
   "stray-change": "is a change that no call accounts for",
+  "bad-repeat": "says that it repeats a call that it cannot repeat",
   "wrong-digest": "begins a call that was given another text than it recorded",
   "missing-change": "ends a call whose change is not there",
+  "wrong-server": "was written by a process that another had taken the session over from",
   "bad-creation": "does not create a task as tasks are created",
   "wrong-version": "has a version that does not follow",
   "wrong-change": "changes something that was not as it says",
@@ -83,6 +86,9 @@ export const FINDINGS = {
   "dependency-cycle": "makes a task wait for itself",
   "blocked-move": "moves a task on while one that it waits for is open",
   "missing-evidence": "calls a task done without a recorded thought about it",
+  "wrong-holder": "gives a task to a session that did not ask for it, or moves it without taking it",
+  "claimed-change": "changes a task that another session held",
+  "wrong-takeover": "takes a task over from a session in a way that does not fit the records",
   "bad-erasure": "erases what cannot be erased",
   "erased-payload": "should be erased, but its content is here",
 };
@@ -116,6 +122,8 @@ export const NOT_CHECKED = {
   undisclosed: "What the records say of which only the headers are here.",
   erased: "Contents that were erased and can no longer be read.",
   evidence: "Whether the thoughts that allowed a task to be done exist: they are not part of this evidence.",
+  takeover: "How long the holder of a task had been silent before another session took the task over.",
+  repeats: "Whether the first of two calls with the same key was the same call: it is not part of this evidence.",
   rules: "The session’s other thoughts, and all calls and tasks.",
   skipped: "Seals, calls and tasks, because the records themselves are not sound.",
 };
@@ -132,6 +140,8 @@ const REFUSALS = {
       ? "the task waits for others that are not finished"
       : `the task waits for ${waiting.slice(0, 5).join(", ")}, not finished then`,
   ERR_WRITEBACK_REQUIRED: () => "no thought about the task had been recorded, so it could not be called done",
+  ERR_CLAIMED: () => "another session held the task, or had taken it over, or went on with this session",
+  ERR_KEY_REUSED: () => "its key had come before with other arguments",
   ERR_SESSION_NOT_FOUND: () => "there is no such session",
   ERR_SESSION_EXISTS: () => "there was a session of this name already",
   ERR_ALREADY_FINALIZED: () => "the session was sealed already, and takes nothing more",
@@ -160,7 +170,7 @@ const TOOLS = {
   task_get: ["Looked at a task", "Tried to look at a task"],
   task_update: ["Called for a change and changed nothing", "Tried to change a task"],
   task_list: ["Listed tasks", "Tried to list tasks"],
-  task_next_actions: ["Asked what to do next", "Tried to ask what to do next"],
+  task_next_actions: ["Asked what to do next", "Tried to take the next task"],
   audit_session_start: ["Opened a session", "Tried to open a session"],
   thought_record: ["Recorded a thought", "Tried to record a thought"],
   thought_record_list: ["Read recorded thoughts", "Tried to read recorded thoughts"],
@@ -173,10 +183,11 @@ const TOOLS = {
 };
 
 /** What the call of an entry did, or tried to do. */
-export function callTitle({ type, tool, task, arguments: given }) {
+export function callTitle({ type, tool, task, repeats, arguments: given }) {
   const tried = type !== "call";
-  if (tried && tool === "task_update" && typeof given?.status === "string") {
-    return `Tried to move ${task ?? "a task"} to ${given.status}`;
+  if (repeats !== null) return `Sent the call of record ${repeats} again; it happened only once`;
+  if (tried && tool === "task_update" && given?.status !== undefined) {
+    return `Tried to move ${task ?? "a task"} to ${[given.status].flat().join(", ")}`;
   }
   return TOOLS[tool]?.[tried ? 1 : 0] ?? (tried ? "Tried to call a tool" : "Called a tool");
 }

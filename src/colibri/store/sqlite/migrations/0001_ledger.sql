@@ -5,8 +5,8 @@ CREATE TABLE ledger (
     at      TEXT NOT NULL,
     kind    TEXT NOT NULL CHECK (
                 kind = 'call.enter' OR kind = 'call.exit' OR kind = 'session.open'
-                OR kind = 'thought' OR kind = 'session.seal' OR kind = 'task'
-                OR kind = 'task.text' OR kind = 'erasure'),
+                OR kind = 'session.resume' OR kind = 'thought' OR kind = 'session.seal'
+                OR kind = 'task' OR kind = 'task.text' OR kind = 'erasure'),
     call    TEXT NOT NULL,
     session TEXT,
     task    TEXT,

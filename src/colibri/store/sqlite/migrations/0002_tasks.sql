@@ -19,6 +19,7 @@ CREATE TABLE tasks (
   updated_at        TEXT NOT NULL,
   attempt_seq       INTEGER NOT NULL REFERENCES ledger (seq),  -- where the current attempt began
   open_dependencies INTEGER NOT NULL CHECK (open_dependencies >= 0),
+  holder            TEXT,  -- the session that holds it
 
   task_id           TEXT NOT NULL GENERATED ALWAYS AS (printf('T-%04d', number)) VIRTUAL,
   -- What the queue is sorted by; 0 comes first.
@@ -32,17 +33,27 @@ CREATE TABLE tasks (
                       open_dependencies = 0 AND status <> 'DONE' AND status <> 'CANCELLED') VIRTUAL
 ) STRICT;
 
--- The queue of task_next_actions, as a whole, of a project and of an assignee.
-CREATE INDEX tasks_ready ON tasks (urgency, remaining) WHERE is_ready = 1;
-CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining)
+-- The queue of task_next_actions, as a whole, of a project and of an assignee; what others hold is
+-- passed over without a look at its row.
+CREATE INDEX tasks_ready ON tasks (urgency, remaining, number, holder) WHERE is_ready = 1;
+CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number, holder)
   WHERE is_ready = 1 AND project IS NOT NULL;
-CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining)
+CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number, holder)
   WHERE is_ready = 1 AND assignee IS NOT NULL;
 
 -- The pages of task_list.
 CREATE INDEX tasks_status ON tasks (status);
 CREATE INDEX tasks_project ON tasks (project, number, status, assignee) WHERE project IS NOT NULL;
 CREATE INDEX tasks_assignee ON tasks (assignee, number, status) WHERE assignee IS NOT NULL;
+
+CREATE INDEX tasks_held ON tasks (holder) WHERE holder IS NOT NULL;
+
+-- Sessions from which a task was taken: each must claim it again before it changes anything.
+CREATE TABLE lost_claims (
+  task    INTEGER NOT NULL REFERENCES tasks (number),
+  session TEXT NOT NULL,
+  PRIMARY KEY (task, session)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task_dependencies (
   task       INTEGER NOT NULL REFERENCES tasks (number),

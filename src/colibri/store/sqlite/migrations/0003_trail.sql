@@ -1,10 +1,15 @@
--- Sessions and their thoughts: projections of the ledger's `session.open`, `thought` and
--- `session.seal` records; and the trees that seal them.
+-- Sessions and their thoughts: projections of the ledger's `session.open`, `session.resume`,
+-- `thought` and `session.seal` records; and the trees that seal them.
 
 CREATE TABLE sessions (
     session_id   TEXT NOT NULL PRIMARY KEY,
     intent       TEXT NOT NULL,
     task_id      TEXT,
+    agent        TEXT,
+    server       TEXT NOT NULL,         -- the process that opened it, or last went on with it,
+    client       TEXT,                  -- and for whom
+    host_session TEXT,
+    resume_seq   INTEGER UNIQUE REFERENCES ledger (seq),
     started_at   TEXT NOT NULL,
     open_seq     INTEGER NOT NULL UNIQUE REFERENCES ledger (seq),
     record_count INTEGER NOT NULL CHECK (record_count >= 0),      -- its thoughts
@@ -14,6 +19,19 @@ CREATE TABLE sessions (
     root         BLOB CHECK (length(root) = 32),
     CHECK ((finalized_at IS NULL) = (root IS NULL) AND (seal_seq IS NULL) = (root IS NULL))
 ) STRICT;
+
+CREATE INDEX sessions_open ON sessions (open_seq) WHERE root IS NULL;
+CREATE INDEX sessions_of_server ON sessions (server) WHERE root IS NULL;
+
+-- The first call of each key that a client gave to a call which it may send again.
+CREATE TABLE call_keys (
+    tool    TEXT NOT NULL,
+    session TEXT NOT NULL,              -- '' where the key counts for all
+    key     TEXT NOT NULL,              -- its hash: the key itself can be erased with its call
+    enter   INTEGER NOT NULL UNIQUE REFERENCES ledger (seq),
+    made    INTEGER NOT NULL,           -- the number of the task, or the seq of the thought
+    PRIMARY KEY (tool, session, key)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE thoughts (
     seq     INTEGER PRIMARY KEY REFERENCES ledger (seq),
@@ -27,6 +45,11 @@ CREATE TABLE thoughts (
 
 CREATE INDEX thoughts_of_task ON thoughts (task, seq, type) WHERE task IS NOT NULL;
 CREATE INDEX thoughts_of_type ON thoughts (type);
+
+-- Search: the words of each thought. The text itself is in the ledger.
+CREATE VIRTUAL TABLE thought_search USING fts5 (
+    text, tokenize = 'unicode61 remove_diacritics 0', content = '', contentless_delete = 1);
+CREATE VIRTUAL TABLE thought_words USING fts5vocab (thought_search, instance);
 
 -- How many thoughts there are of each type, so that a total of all never counts rows.
 CREATE TABLE thought_counts (

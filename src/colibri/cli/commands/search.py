@@ -1,0 +1,144 @@
+"""`colibri search`: tasks and thoughts that have some words."""
+
+import argparse
+import re
+
+from colibri.cli import project, terminal
+from colibri.cli.show import times
+from colibri.store import tasks, trail
+from colibri.store.connection import Connection
+from colibri.store.sqlite.thought_search import MOST_RANKED
+from colibri.store.tasks import Filter, Task
+from colibri.store.trail import Thought
+
+HELP = "find tasks and thoughts by their words"
+
+DESCRIPTION = """\
+Find what agents planned and wrote. A task is found if its title or description has all of the
+words, a thought if it has any of them, the best first; a word also finds longer ones that begin
+with it. Upper and lower case are the same. Ids and paths are words, too.
+
+colibri tasks TASK shows a task with its history, colibri log NUMBER a thought in full: that of R-17
+is 17.
+"""
+
+EPILOG = f"""\
+examples:
+  colibri search time zone
+  colibri search T-0042
+  colibri search src/app.py --limit 3 --json
+
+Of thoughts it lists the {MOST_RANKED} best at most, whatever --limit says. What was erased is not
+found.
+
+--json prints {{tasks: [Task], task_count, thoughts: [Thought], thought_count}}: those listed, and
+how many there are. A Task has task_id, status, priority, holder and title, a Thought seq,
+session_id, task_id, agent_id, type, created_at and content.
+
+Exit codes: 0 shown, even if nothing was found, 73 configuration, 75 resource.
+"""
+
+BEFORE, SHOWN = 40, 160  # characters of a thought before the word that was found, and in all
+_WORD = re.compile(r"[^\W_]+")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("words", metavar="TEXT", nargs="+", help="the words to look for")
+    terminal.limit_option(parser, "at most N tasks and N thoughts", 10)
+    project.options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    question = " ".join(options.words)
+    with project.reading(options) as (_, reader):
+        found, task_count = _tasks(reader, question, options.limit)
+        thoughts, thought_count = trail.find(
+            reader,
+            trail.Filter(),
+            search=question,
+            order="best",
+            limit=options.limit or MOST_RANKED,
+            offset=0,
+        )
+        why_not = "" if found or thoughts else _why_nothing(reader, question)
+    if options.json:
+        terminal.emit(
+            {
+                "tasks": [{name: getattr(one, name) for name in TASK} for one in found],
+                "task_count": task_count,
+                "thoughts": [{name: getattr(one, name) for name in THOUGHT} for one in thoughts],
+                "thought_count": thought_count,
+            }
+        )
+        return 0
+    for task in found:
+        _show_task(task)
+    for thought in thoughts:
+        _show_thought(thought, question)
+    _note_rest(task_count - len(found), thought_count - len(thoughts))
+    if why_not:
+        terminal.note(why_not)
+    return 0
+
+
+TASK = ("task_id", "status", "priority", "holder", "title")
+THOUGHT = ("seq", "session_id", "task_id", "agent_id", "type", "created_at", "content")
+
+
+def _tasks(db: Connection, question: str, limit: int) -> tuple[list[Task], int]:
+    if not _WORD.search(question):
+        return [], 0
+    _, total = tasks.find(db, Filter(), search=question, limit=0, offset=0)
+    found, _ = tasks.find(db, Filter(), search=question, limit=limit or total, offset=0)
+    return found, total
+
+
+def _why_nothing(db: Connection, question: str) -> str:
+    if not _WORD.search(question):
+        return "nothing was found: there is no letter and no digit to look for"
+    _, thoughts = trail.find(db, trail.Filter(), limit=0, offset=0)
+    _, planned = tasks.find(db, Filter(), search=None, limit=0, offset=0)
+    if not thoughts and not planned:
+        return "nothing was found: there are no tasks and no thoughts yet"
+    return "nothing was found: no task has all of these words, and no thought has any of them"
+
+
+def _show_task(task: Task) -> None:
+    holder = f" · held by {task.holder}" if task.holder else ""
+    terminal.line(
+        (task.task_id, "bold"),
+        "  ",
+        (task.status, task.status),
+        f"  {task.title}  ",
+        (f"{task.priority}{holder}", "dim"),
+        hang=terminal.hang(len(task.task_id) + 2),
+    )
+
+
+def _show_thought(thought: Thought, question: str) -> None:
+    place = f"R-{thought.seq}"
+    names = (thought.task_id, thought.agent_id, thought.session_id, times.shown(thought.created_at))
+    terminal.line(
+        (place, "bold"),
+        "  ",
+        (thought.type, thought.type),
+        f"  “{_passage(thought.content, question)}”  ",
+        (" · ".join(filter(None, names)), "dim"),
+        hang=terminal.hang(len(place) + 2),
+    )
+
+
+def _passage(content: str, question: str) -> str:
+    """The part of a thought in which the first of the words stands, on one line."""
+    text = " ".join(content.split())
+    wanted = "|".join(map(re.escape, _WORD.findall(question)))
+    found = re.search(wanted, text, re.IGNORECASE)
+    start = max(0, found.start() - BEFORE) if found else 0
+    end = start + SHOWN
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+
+
+def _note_rest(more_tasks: int, more_thoughts: int) -> None:
+    rest = ((more_tasks, "task"), (more_thoughts, "thought"))
+    if left := " and ".join(terminal.count(number, noun) for number, noun in rest if number):
+        terminal.note(f"{left} left out; --limit 0 shows all")

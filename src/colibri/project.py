@@ -1,0 +1,111 @@
+"""Which project this is: one ledger for a project, wherever in it a program is started.
+
+A project that is named is taken as it is. Else the search begins where the client says it works and
+takes the nearest directory upwards that holds a ledger, else the root of the git repository, else
+the place where it began. Work trees of one repository share the ledger of its main work tree.
+
+Anybody may put files above a directory of ours. So a ledger or a repository counts only if it is
+the user's own, and no directory counts in which everybody may write, or which is the user's home.
+Git is not run: its files are read.
+"""
+
+import os
+import stat
+
+LEDGER = os.path.join("data", "colibri.db")
+_MOST_BYTES = 4096  # of a file of git that holds a path
+_GIT_FILE = "gitdir:"
+
+
+NAMED = "--project names it"
+HOLDS_LEDGER = "the nearest directory with a data/colibri.db"
+IS_REPOSITORY = "the root of the git repository"
+IS_MAIN_TREE = "the main work tree of the git repository"
+IS_START = "where the search began: no ledger and no git repository above it"
+
+
+def find(start: str) -> tuple[str, str]:
+    """The project of a directory, which is an absolute path, and the rule that found it."""
+    above = [one for one in _upwards(os.path.realpath(start)) if _is_private(one)]
+    for directory in above:
+        if _holds_ledger(directory):
+            return directory, HOLDS_LEDGER
+    for directory in above:
+        if (root := _root_of(directory)) is not None:
+            return root, IS_REPOSITORY if root == directory else IS_MAIN_TREE
+    return start, IS_START
+
+
+def _upwards(directory: str) -> list[str]:
+    found = [directory]
+    while (parent := os.path.dirname(found[-1])) != found[-1]:
+        found.append(parent)
+    return found
+
+
+def _is_private(directory: str) -> bool:
+    """Whether nobody but the user puts things here, and the user no more than one project."""
+    try:
+        everybody = os.stat(directory).st_mode & stat.S_IWOTH
+    except OSError:
+        return False
+    home = os.path.realpath(os.path.expanduser("~"))
+    return not everybody and directory not in (home, os.path.sep)
+
+
+def _is_ours(path: str, kind: int) -> bool:
+    """Whether the user's own file or directory is there, and no link to one."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_IFMT(found.st_mode) == kind and found.st_uid == os.geteuid()
+
+
+def _holds_ledger(directory: str) -> bool:
+    path = os.path.join(directory, LEDGER)
+    return _is_ours(os.path.dirname(path), stat.S_IFDIR) and _is_ours(path, stat.S_IFREG)
+
+
+def _root_of(directory: str) -> str | None:
+    """The root of the repository whose work tree begins in a directory, if one does."""
+    link = os.path.join(directory, ".git")
+    if _is_ours(link, stat.S_IFDIR):
+        return directory if _is_ours(os.path.join(link, "HEAD"), stat.S_IFREG) else None
+    if not _is_ours(link, stat.S_IFREG):
+        return None
+    text = _line(link)
+    if not text.startswith(_GIT_FILE):
+        return None
+    git = os.path.realpath(os.path.join(directory, text.removeprefix(_GIT_FILE).strip()))
+    if not _is_ours(git, stat.S_IFDIR):
+        return None
+    return _main_tree(git, link) or directory
+
+
+def _main_tree(git: str, link: str) -> str | None:
+    """The main work tree, if the git directory is that of another one whose links agree."""
+    common, back = _line(os.path.join(git, "commondir")), _line(os.path.join(git, "gitdir"))
+    if not common or not back:
+        return None  # a submodule, or a repository whose git directory is elsewhere
+    shared = os.path.realpath(os.path.join(git, common))
+    main = os.path.dirname(shared)
+    agrees = os.path.realpath(os.path.join(git, back)) == os.path.realpath(link)
+    within = os.path.dirname(git) == os.path.join(shared, "worktrees")
+    return main if agrees and within and _is_main(main, shared) else None
+
+
+def _is_main(main: str, shared: str) -> bool:
+    usual = shared == os.path.join(main, ".git")
+    return usual and _is_ours(shared, stat.S_IFDIR) and _is_private(main)
+
+
+def _line(path: str) -> str:
+    """The one line of a file; nothing if it is not there, is not ours or is no text."""
+    if not _is_ours(path, stat.S_IFREG):
+        return ""
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read(_MOST_BYTES)).strip()
+    except OSError:
+        return ""

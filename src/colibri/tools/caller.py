@@ -1,0 +1,50 @@
+"""Whose call it is, and calls that are sent again: what several tools take and ask."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from colibri.store import claims, keys, sessions
+from colibri.store.keys import First, Key
+from colibri.store.sessions import Session
+from colibri.tools.text import AgentId, CallKey, SessionId
+from colibri.tools.tool import Work
+
+SessionOf = Annotated[SessionId | None, Meta(description="your session, if you have several")]
+AgentOf = Annotated[AgentId | None, Meta(description="your name, if not your session's")]
+KeyOf = Annotated[CallKey | None, Meta(description="send it again with the same key: done once")]
+
+
+def working(work: Work) -> Session | None:
+    """The open session whose call it is, if it is one's.
+
+    ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_CLAIMED if another process has resumed it.
+    """
+    if work.session is None:
+        return None
+    return sessions.get_mine(work.db, work.session, work.caller.server)
+
+
+def required(work: Work, purpose: str) -> Session:
+    """The same, of a call that needs one."""
+    session = working(work)
+    if session is None:
+        raise claims.without_session(purpose)
+    return session
+
+
+def made_before(work: Work, key: Key | None) -> int | None:
+    """The number of what the first call with a key has made; then this one only repeats it."""
+    if key is None:
+        return None
+    first = keys.find(work.db, key, work.arguments, compare=not work.is_redacted)
+    if first is None:
+        return None
+    work.repeat(first.enter)
+    return first.made
+
+
+def keep(work: Work, key: Key | None, made: int) -> None:
+    """Remember what the first call with a key has made."""
+    if key is not None and work.before is not None:
+        keys.keep(work.db, key, First(work.before + 1, made))

@@ -1,0 +1,251 @@
+"""Many agents on one ledger: who holds a task works on it, and nobody else."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+import pytest
+
+import colibri_verify
+from tests.support.client import COLIBRI, JSON, Server
+from tests.support.program import colibri
+
+AGENTS, KILLED, TASKS = 8, 3, 400
+CLAIM_SECONDS = 4.0
+
+
+@contextmanager
+def agent(
+    project: Path, name: str, seconds: float = CLAIM_SECONDS, **start: Any
+) -> Iterator[tuple[Server, str]]:
+    """A server, and the session that its agent has opened or resumed."""
+    with Server(project, COLIBRI, COLIBRI_CLAIM_MINUTES=f"{seconds / 60:.6f}") as server:
+        start = {"intent": "work", "agent_id": name, "brief": False, **start}
+        yield server, server.data("audit_session_start", **start)["session_id"]
+
+
+def refusal(server: Server, tool: str, **arguments: Any) -> JSON:
+    """What a refused call is told; the text of a HANDLER_ERROR begins with the code."""
+    content = server.call(tool, **arguments)["structuredContent"]
+    error: JSON = content.get("error") or content["data"]["error"]
+    if error["code"] == "HANDLER_ERROR":
+        return {**error["details"], "code": error["message"].partition(":")[0]}
+    return error
+
+
+def records(project: Path) -> list[JSON]:
+    """Every record, with what it says."""
+    with closing(apsw.Connection(str(project / "data" / "colibri.db"))) as db:
+        rows = db.execute("SELECT seq, kind, session, task, agent, body FROM ledger ORDER BY seq")
+        names = ("seq", "kind", "session", "task", "agent", "said")
+        return [dict(zip(names, (*row[:-1], json.loads(row[-1])), strict=True)) for row in rows]
+
+
+class Worker(threading.Thread):
+    """Takes what is next until nothing is left; dies in the middle of its work, if it is to."""
+
+    def __init__(self, project: Path, number: int, dies_after: int | None) -> None:
+        super().__init__(daemon=True)
+        self.project, self.number, self.dies_after = project, number, dies_after
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with agent(self.project, f"agent-{self.number}") as (server, _):
+                self._work(server)
+        except BaseException as problem:
+            self.failure = problem
+
+    def _work(self, server: Server) -> None:
+        done = 0
+        while True:
+            queue = server.data("task_next_actions", claim=True)
+            if not queue["tasks"]:
+                if not queue["held_by_others"]:
+                    return
+                time.sleep(0.2)
+                continue
+            (task,) = queue["tasks"]
+            path = ["GATHER", "ANALYZE", "PLAN", "APPLY"]
+            steps = path[path.index(task["status"]) + 1 :] if task["status"] in path else path
+            if task["status"] != "VERIFY" and steps:
+                server.data("task_update", task_id=task["task_id"], status=steps)
+            if done == self.dies_after:
+                server.process.send_signal(signal.SIGKILL)
+                server.process.wait()
+                return
+            thought = {"type": "reflection", "content": f"{task['task_id']} works"}
+            steps = ["DONE"] if task["status"] == "VERIFY" else ["VERIFY", "DONE"]
+            server.data("task_update", task_id=task["task_id"], status=steps, thought=thought)
+            done += 1
+
+
+def test_eight_agents_do_every_task_once_though_three_die(tmp_path: Path) -> None:
+    """No two live holders ever, and what the dead held is taken over."""
+    chance = Random(7)
+    with agent(tmp_path, "planner") as (planner, _):
+        for number in range(TASKS):
+            some = chance.sample(range(number), min(number, chance.randrange(3)))
+            needs = [f"T-{other + 1:04d}" for other in some]
+            planner.data("task_create", title=f"piece {number}", depends_on=needs)
+    workers = [
+        Worker(tmp_path, number, dies_after=5 * (number + 1) if number < KILLED else None)
+        for number in range(AGENTS)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(100)
+    assert [worker.failure for worker in workers if worker.failure] == []
+    log = records(tmp_path)
+    done = [one["task"] for one in log if one["kind"] == "task" and _moves_to(one, "DONE")]
+    assert sorted(done) == [f"T-{number + 1:04d}" for number in range(TASKS)]
+    taken = [one for one in log if one["kind"] == "task" and "taken" in one["said"]]
+    assert len(taken) == KILLED
+    for one in taken:
+        old, new = one["said"]["set"]["holder"]
+        lived = [
+            other["seq"]
+            for other in log[: one["seq"]]
+            if other["kind"] == "call.exit"
+            and other["session"] == old
+            and other["said"]["outcome"] == "ok"
+        ]
+        assert (new, one["said"]["taken"]["last"]) == (one["session"], lived[-1])
+    assert all(
+        one["session"] == holder
+        for one, holder in _held(log)
+        if holder is not None and "taken" not in one["said"]
+    )
+    assert colibri(tmp_path, "verify")[0] == 0
+    assert colibri(tmp_path, "export", "--all", "-o", str(tmp_path / "log.json"))[0] == 0
+    verdict = colibri_verify.verify((tmp_path / "log.json").read_bytes())
+    assert (verdict.verdict, verdict.findings) == ("good", [])
+
+
+def _moves_to(record: JSON, status: str) -> bool:
+    return "status" in record["said"]["set"] and record["said"]["set"]["status"][1] == status
+
+
+def _held(log: list[JSON]) -> Iterator[tuple[JSON, str | None]]:
+    """Each change of a task, and who held it then."""
+    holders: dict[str, str | None] = {}
+    for one in log:
+        if one["kind"] == "task":
+            yield one, holders.get(one["task"])
+            change = one["said"]["set"].get("holder")
+            if change:
+                holders[one["task"]] = change[1]
+            if _moves_to(one, "DONE"):
+                holders[one["task"]] = None
+
+
+def test_a_woken_agent_is_refused_until_it_claims_again(tmp_path: Path) -> None:
+    """The fence holds also after the new holder has released the task; nothing is written."""
+    seconds = 3.0
+    with ExitStack() as stack:
+        sleeper, mine = stack.enter_context(agent(tmp_path, "sleeper", seconds))
+        sleeper.data("task_create", title="contested")
+        sleeper.data("task_update", task_id="T-0001", status="GATHER")
+        sleeper.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds + 0.5)
+        other, theirs = stack.enter_context(agent(tmp_path, "other", seconds))
+        other.data("task_update", task_id="T-0001", status="ANALYZE")
+        sleeper.process.send_signal(signal.SIGCONT)
+        named = {"task_id": "T-0001", "session_id": mine}
+        first = refusal(sleeper, "task_update", **named, status="ANALYZE")
+        assert (first["code"], first["holder"], first["agent"]) == ("ERR_CLAIMED", theirs, "other")
+        other.data("task_update", task_id="T-0001", claim=False)
+        for change in ({"status": "PLAN"}, {"title": "mine"}, {"priority": "low"}):
+            again = refusal(sleeper, "task_update", **named, **change)
+            assert (again["code"], again["lost"]) == ("ERR_CLAIMED", True)
+        moved = [one for one in records(tmp_path) if one["kind"] in ("task", "task.text")]
+        assert {one["session"] for one in moved[-2:]} == {theirs}
+        claimed = sleeper.data("task_update", **named, claim=True, status="PLAN")
+        assert (claimed["holder"], claimed["status"]) == (mine, "PLAN")
+
+
+def test_a_process_whose_session_was_resumed_elsewhere_is_refused(tmp_path: Path) -> None:
+    """A woken process cannot pass for its successor."""
+    with ExitStack() as stack:
+        old, session = stack.enter_context(agent(tmp_path, "ada", 3600))
+        old.data("task_create", title="moved on")
+        old.data("task_update", task_id="T-0001", status="GATHER")
+        resumed = {"session_id": session, "resume": True, "intent": None, "agent_id": None}
+        new, again = stack.enter_context(agent(tmp_path, "ada", 3600, **resumed))
+        assert again == session
+        before = len(records(tmp_path))
+        for tool, arguments in (
+            ("task_update", {"task_id": "T-0001", "status": "ANALYZE"}),
+            ("task_create", {"title": "another"}),
+            ("task_next_actions", {"claim": True}),
+        ):
+            told = refusal(old, tool, **arguments, session_id=session)
+            assert (told["code"], told["session_id"]) == ("ERR_CLAIMED", session)
+        kinds = {one["kind"] for one in records(tmp_path)[before:]}
+        assert kinds == {"call.enter", "call.exit"}
+        assert new.data("task_update", task_id="T-0001", status="ANALYZE")["holder"] == session
+
+
+def test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing(tmp_path: Path) -> None:
+    """A supervisor looks at the trail of an agent that has died."""
+    seconds = 1.0
+    with ExitStack() as stack:
+        dead, session = stack.enter_context(agent(tmp_path, "dead", seconds))
+        dead.data("task_create", title="left behind")
+        dead.data("task_update", task_id="T-0001", status="GATHER")
+        dead.process.kill()
+        watcher, _ = stack.enter_context(agent(tmp_path, "watcher", seconds))
+        until = time.monotonic() + seconds + 0.5
+        while time.monotonic() < until:
+            watcher.data("thought_record_list", session_id=session)
+            watcher.data("audit_verify_chain", session_id=session)
+            time.sleep(0.1)
+        looked = [one for one in records(tmp_path) if one["agent"] == "watcher"]
+        assert {one["kind"] for one in looked} == {"call.enter", "call.exit", "session.open"}
+        assert not any(one["session"] == session for one in looked)
+        assert watcher.data("task_next_actions", claim=True)["tasks"][0]["task_id"] == "T-0001"
+
+
+KEYED = {
+    "task_create": ({"title": "once"}, {"title": "other"}, "task_id"),
+    "thought_record": (
+        {"type": "plan", "content": "once"},
+        {"type": "plan", "content": "other"},
+        "thought_id",
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", KEYED)
+def test_the_same_call_sent_by_five_processes_and_killed_is_done_once(
+    tmp_path: Path, tool: str
+) -> None:
+    """Fifty times the same key: one task, one thought, the same id every time."""
+    same, other, id = KEYED[tool]
+    with agent(tmp_path, "opener", 3600) as (opener, session):
+        ids: list[str] = []
+        for _ in range(5):
+            with ExitStack() as stack:
+                servers = [stack.enter_context(Server(tmp_path, COLIBRI)) for _ in range(5)]
+                asked = [
+                    (one, one.post_call(tool, **same, key="k", session_id=session))
+                    for one in servers
+                    for _ in range(2)
+                ]
+                servers[0].process.kill()
+                for server, call in asked[2:]:
+                    ids.append(server.answer(call)["result"]["structuredContent"]["data"][id])
+        assert len(set(ids)) == 1
+        again = opener.data(tool, **same, key="k")
+        assert (again[id], again["repeated"]) == (ids[0], True)
+        error = refusal(opener, tool, **other, key="k")
+        assert (error["code"], error["differ"]) == ("ERR_KEY_REUSED", [[*other][-1]])
+    assert colibri(tmp_path, "verify")[0] == 0

@@ -1,0 +1,180 @@
+"""Whose work a report, a trail and a list of sessions count: what names the session, and no more.
+
+Through the real server, the commands, and the page in a browser.
+"""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.test_story import PLAN, live
+from tests.support.client import COLIBRI, Server
+from tests.support.program import colibri
+from tests.web.browser import Reader
+from tests.web.conftest import NewReader
+
+JSON = dict[str, Any]
+TO_APPLY = ["GATHER", "ANALYZE", "PLAN", "APPLY"]
+MANY = 34
+
+
+def start(server: Server, session: str, agent: str) -> None:
+    server.data("audit_session_start", session_id=session, intent=f"{session} it", agent_id=agent)
+
+
+def work(server: Server, task: str, why: str) -> None:
+    """A task, claimed and done in three calls."""
+    (taken,) = server.data("task_next_actions", claim=True)["tasks"]
+    assert taken["task_id"] == task
+    plan = {"type": "decision", "content": f"{why}: this way"}
+    server.data("task_update", task_id=task, status=TO_APPLY, thought=plan)
+    done = {"type": "reflection", "content": f"{why}: it holds"}
+    server.data("task_update", task_id=task, status=["VERIFY", "DONE"], thought=done)
+
+
+def page_of(project: Path, session: str, reader: NewReader) -> Reader:
+    """Its report, by the command, in a browser."""
+    file = project / f"{session}.html"
+    assert colibri(project, "report", session, "-o", str(file))[0] == 0
+    page = reader(file)
+    assert page.verdict == "good"
+    return page
+
+
+def done_by(project: Path, session: str) -> JSON:
+    """What the list of sessions counts of one, which is what its trail says at the top."""
+    listed = json.loads(colibri(project, "sessions", "--json")[1])["sessions"]
+    (found,) = [one for one in listed if one["session_id"] == session]
+    (*_, state) = json.loads(colibri(project, "status", "--json")[1])["sessions"]["newest_open"]
+    assert state["tasks"].keys() == found["tasks"].keys()
+    title = colibri(project, "trail", session)[1].splitlines()[0]
+    for what, number in found["tasks"].items():
+        noun = "task" if number == 1 else "tasks"
+        assert (f" {number} {noun} {what} " in title) == bool(number), title
+    counted: JSON = found["tasks"]
+    return counted
+
+
+def calls_of(project: Path, session: str) -> list[JSON]:
+    _, out, _ = colibri(project, "trail", session, "--json")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def boxes(page: Reader) -> dict[str, int]:
+    """Of the timeline's filters: how many entries each has."""
+    labels = page.page.locator("#filters fieldset label:not([hidden])").all_inner_texts()
+    parted = (label.split() for label in labels)
+    return {" ".join(name): int(number) for *name, number in parted}
+
+
+def test_a_session_that_only_planned_is_said_to_have_created_its_tasks(
+    tmp_path: Path, reader: NewReader
+) -> None:
+    """Nobody thought about them, and another session finished one before the page was made."""
+    with Server(tmp_path, COLIBRI) as planner, Server(tmp_path, COLIBRI) as worker:
+        start(planner, "plan", "ada")
+        for number in range(MANY):
+            planner.data("task_create", title=f"step {number}")
+        start(worker, "work", "bea")
+        work(worker, "T-0001", "first")
+    assert done_by(tmp_path, "plan") == {"created": MANY, "done": 0, "cancelled": 0}
+    assert len(calls_of(tmp_path, "plan")) == 1 + MANY
+    page = page_of(tmp_path, "plan", reader)
+    summary = page.text("#summary")
+    assert f"Done{MANY} new tasks. No call that is shown here was refused." in summary
+    assert f"This session created {MANY} tasks." in summary
+    assert "T-0001 step 0: DONE, moved there by session work." in summary
+    assert "An agent that called itself ada." in summary
+    assert "this way" not in summary
+    assert boxes(page)["New and edited tasks"] == MANY
+    assert "Thoughts" not in boxes(page)
+
+
+def test_a_session_is_not_credited_with_what_its_task_depended_on(
+    tmp_path: Path, reader: NewReader
+) -> None:
+    with Server(tmp_path, COLIBRI) as first:
+        start(first, "dig", "ada")
+        first.data("task_create", title="dig the hole")
+        first.data("task_create", title="plant the tree", depends_on=["T-0001"])
+        work(first, "T-0001", "dig")
+    with Server(tmp_path, COLIBRI) as second:
+        start(second, "plant", "bea")
+        work(second, "T-0002", "plant")
+    assert done_by(tmp_path, "dig") == {"created": 2, "done": 1, "cancelled": 0}
+    assert done_by(tmp_path, "plant") == {"created": 0, "done": 1, "cancelled": 0}
+    page = page_of(tmp_path, "plant", reader)
+    summary = page.text("#summary")
+    assert "2 thoughts, 6 moves of tasks and 1 task claimed or released." in summary
+    assert "This session finished 1 task.Of 1 task 1 is done." in summary
+    assert "T-0002 plant the tree: DONE." in summary
+    assert "1 other task is shown" in summary
+    assert "dig: it holds" not in summary
+    assert "An agent that called itself bea." in summary
+    (others,) = page.page.locator(".task-facts .soft:has-text('others only')").all()
+    assert "T-0001" in others.locator("xpath=../..").inner_text()
+
+
+def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
+    tmp_path: Path, reader: NewReader
+) -> None:
+    """Both at once, on one board, where each also sees the task of the other."""
+    with Server(tmp_path, COLIBRI) as first, Server(tmp_path, COLIBRI) as second:
+        start(first, "left", "ada")
+        start(second, "right", "bea")
+        for title in ("one", "two"):
+            first.data("task_create", title=title)
+        (mine,) = first.data("task_next_actions", claim=True)["tasks"]
+        work(second, "T-0002", "right")
+        second.data("thought_record", type="decision", content="leave T-1 alone", task_id="T-0001")
+        refused = second.call("task_update", task_id=mine["task_id"], status="GATHER")
+        assert refused["structuredContent"]["data"]["error"]["code"] == "ERR_CLAIMED"
+        work(first, "T-0001", "left")
+        for server, session in ((first, "left"), (second, "right")):
+            server.data("merkle_finalize", session_id=session)
+        start(first, "later", "ada")
+    assert done_by(tmp_path, "left") == {"created": 2, "done": 1, "cancelled": 0}
+    assert done_by(tmp_path, "right") == {"created": 0, "done": 1, "cancelled": 0}
+    assert {call["agent"] for call in calls_of(tmp_path, "left")} == {"ada"}
+    page = page_of(tmp_path, "left", reader)
+    summary = page.text("#summary")
+    assert "An agent that called itself ada." in summary
+    assert "This session created 2 tasks and finished 1 task." in summary
+    assert "2 thoughts, 2 new tasks, 6 moves of tasks" in summary
+    assert "No call that is shown here was refused." in summary
+    assert "left: this way" in summary
+    assert not [text for text in ("right:", "leave T-1 alone", "bea") if text in summary]
+    assert boxes(page)["Thoughts"] == 2
+    others = page.page.locator(".entry[data-others]").all_text_contents()
+    assert len(others) == boxes(page)["Before, or by others"] > 0
+    assert all("By session right" in text for text in others)
+
+
+def test_the_report_of_an_agent_that_died_and_went_on_says_just_that(
+    tmp_path: Path, reader: NewReader
+) -> None:
+    """tests/e2e/test_story.py: five tasks, a crash, a resumed session, another agent beside it."""
+    with ThreadPoolExecutor() as beside_the_browser:  # which has this thread's event loop
+        session = beside_the_browser.submit(live, tmp_path).result()
+    done = {"created": len(PLAN), "done": len(PLAN), "cancelled": 0}
+    assert done_by(tmp_path, session) == done
+    calls = calls_of(tmp_path, session)
+    assert {(call["session"], call["agent"]) for call in calls} == {(session, "ada")}
+    assert len({call["server"] for call in calls}) == 2
+    page = page_of(tmp_path, session, reader)
+    summary = page.text("#summary")
+    assert page.text("h1") == "make it faster"
+    assert "An agent that called itself ada." in summary
+    (client,) = {call["client"] for call in calls}
+    assert f"Through {client}." in summary
+    assert "This session created 5 tasks and finished 5 tasks." in summary
+    assert "Of 5 tasks 5 are done." in summary
+    assert "6 thoughts, 5 new tasks, 30 moves of tasks" in summary
+    assert "No call that is shown here was refused." in summary
+    assert f"{session}: sealed with 6 thoughts" in summary
+    assert not [text for text in ("thistles", "weed", "bea", "eve") if text in summary]
+    resumed = page.page.locator(".entry:has-text('resumed, in another process')")
+    assert resumed.count() == 1
+    steps = "T-0001 INIT → GATHER → ANALYZE → PLAN → APPLY"
+    assert steps in page.text("#entries")
