@@ -37,6 +37,7 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
         found_by=NAMED,
         claim_minutes=60.0,
         host_session=None,
+        person=None,
         db_path=str(tmp_path / "data" / "colibri.db"),
         skills_root=str(tmp_path / ".agents" / "skills"),
         log_level="info",

@@ -62,6 +62,7 @@ class Config(Frozen):
         "host_session",
         "log_level",
         "mode",
+        "person",
         "project",
         "seed",
         "skills_root",
@@ -74,6 +75,7 @@ class Config(Frozen):
     skills_root: str
     claim_minutes: float
     host_session: str | None
+    person: str | None  # who types, where all calls are those of a person
     startup_timeout_ms: int
     log_level: str
     seed: int
@@ -83,7 +85,12 @@ class Config(Frozen):
     health_max_queue: int
 
 
-def load(project: str | None = None, environ: "Mapping[str, str] | None" = None) -> Config:
+def load(
+    project: str | None = None,
+    environ: "Mapping[str, str] | None" = None,
+    *,
+    person: str | None = None,
+) -> Config:
     """Read the environment, or raise a ConfigError that names every problem at once."""
     env = {k: v for k, v in (os.environ if environ is None else environ).items() if v != ""}
     problems = _unknown(env)
@@ -105,7 +112,7 @@ def load(project: str | None = None, environ: "Mapping[str, str] | None" = None)
         raise ConfigError(problems)
     values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level)
     fields = {name.removeprefix("COLIBRI_").lower(): value for name, value in values.items()}
-    return Config(project=root, found_by=rule, host_session=host_session, **fields)
+    return Config(project=root, found_by=rule, host_session=host_session, person=person, **fields)
 
 
 def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:

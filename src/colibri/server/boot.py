@@ -183,8 +183,7 @@ class Parts:
                 ids=self._ids,
                 clock=self.clock,
                 health=self.health,
-                claim_minutes=config.claim_minutes,
-                host_session=config.host_session,
+                config=config,
                 idle_shutdown=lambda: self.life.stop_reason is not None and not len(self.load),
             )
             small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES

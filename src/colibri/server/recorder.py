@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from colibri.config import Config
     from colibri.core.ledger import Entry, Head
     from colibri.server.call import Call
     from colibri.server.clock import Clock
@@ -44,8 +45,7 @@ class Recorder:
         ids: "Ids",
         clock: "Clock",
         health: "Health",
-        claim_minutes: float,
-        host_session: str | None,
+        config: "Config",
         idle_shutdown: "Callable[[], bool]",
     ) -> None:
         self.patience = Patience(idle_shutdown)
@@ -58,8 +58,9 @@ class Recorder:
         self._utc = clock.utc
         self._health = health
         self._guard = Guard(health)
-        self._claim_minutes = claim_minutes
-        self._host_session = host = shown(host_session)
+        self._claim_minutes = config.claim_minutes
+        self._host_session = host = shown(config.host_session)
+        self._person = config.person
         self.server = ids.uuid("server", head.seq if head else 0)
         self._last_caller: tuple[Origin, Caller] = (NOWHERE, Caller(self.server, None, host))
         # The sessions in which callers work, as found in the transaction that is open.
@@ -130,7 +131,9 @@ class Recorder:
         """The session that the call names, else the one in which its caller works."""
         (session, agent), db = call.owner, self.opened.db
         call.caller = caller
-        if session is not None:
+        if self._person is not None:
+            call.owned(session, self._person)
+        elif session is not None:
             if agent is None:
                 call.owned(session, sessions.agent_of(db, session))
         elif call.tool is None or call.tool.session != "opened":

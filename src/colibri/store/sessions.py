@@ -241,6 +241,12 @@ def newest(
     return [get(db, id) for (id,) in rows]
 
 
+def newest_of(db: Connection, agent: str) -> Session | None:
+    """The open session that an agent opened last."""
+    which = "WHERE agent = ? AND root IS NULL ORDER BY open_seq DESC LIMIT 1"
+    return next(_read(db, which, (agent,)), None)
+
+
 def tasks_named(db: Connection, id: str) -> list[str]:
     """The tasks that a session is about, has thought about or has changed."""
     rows = db.execute(
