@@ -9,9 +9,11 @@ from colibri import VERSION
 from colibri.cli import complaint
 from colibri.cli.commands import (
     add,
+    agents,
     backup,
     brief,
     claim,
+    completion,
     demo,
     doctor,
     edit,
@@ -46,6 +48,7 @@ GROUPS = {
         "search": search,
         "sessions": sessions,
         "tasks": tasks,
+        "agents": agents,
         "trail": trail,
         "log": log,
         "report": report,
@@ -60,7 +63,12 @@ GROUPS = {
         "seal": seal,
     },
     "prove it to others": {"verify": verify, "export": export},
-    "maintain the ledger": {"backup": backup, "restore": restore, "erase": erase},
+    "maintain the ledger": {
+        "backup": backup,
+        "restore": restore,
+        "erase": erase,
+        "completion": completion,
+    },
 }
 COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
 

@@ -1,0 +1,88 @@
+"""`colibri agents`: what each agent and each person has done."""
+
+import argparse
+from dataclasses import asdict
+
+from colibri.cli import project, terminal
+from colibri.cli.show import times
+from colibri.store import agents
+from colibri.store.agents import Agent
+
+HELP = "what each agent finished, retried and left behind"
+
+DESCRIPTION = """\
+Show every agent and person that has worked on this project, the most recent first: the tasks they
+finished, cancelled, took a second attempt at or left behind, their refused calls, and how often
+they had the log checked.
+
+A task is left behind if its holder fell silent: somebody else took it over, or still could. People
+have names that begin with human:. Calls that name no agent are counted together.
+"""
+
+EPILOG = """\
+examples:
+  colibri agents
+  colibri agents --json
+
+--json prints a list of {name, sessions, sealed, calls, refused, thoughts, finished, cancelled,
+retried, abandoned, verified, holds, last_at}.
+
+Exit codes: 0 shown, even if there are none, 73 configuration, 75 resource.
+"""
+
+HEADINGS = (
+    *("AGENT", "DONE", "CANCELLED", "RETRIED", "LEFT BEHIND", "HOLDS", "THOUGHTS"),
+    *("REFUSED", "CHECKED", "SEALED", "LAST SEEN"),
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    project.options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    with project.reading(options) as (config, reader):
+        now = times.recorded(times.now())
+        found = agents.every(reader, now=now, minutes=config.claim_minutes)
+    if options.json:
+        terminal.emit([asdict(one) for one in found])
+    elif not found:
+        terminal.note("nobody has worked on this project yet")
+    elif terminal.is_terminal():
+        for one in found:
+            _show(one)
+    else:
+        terminal.table(HEADINGS, map(_row, found))
+    return 0
+
+
+def _show(one: Agent) -> None:
+    """For people: only what there is to say."""
+    name = one.name or "(no name)"
+    counts = (
+        *((one.finished, "done"), (one.cancelled, "cancelled"), (one.retried, "retried")),
+        *((one.abandoned, "left behind"), (one.holds, "in hand")),
+    )
+    done = ", ".join(f"{number} {what}" for number, what in counts if number)
+    facts = [terminal.count(one.thoughts, "thought"), f"{one.refused} of {one.calls} calls refused"]
+    facts += [f"{one.sealed} of {terminal.count(one.sessions, 'session')} sealed"]
+    facts += [f"log checked {one.verified} times"] if one.verified else []
+    facts += [f"last seen {times.shown(one.last_at)}"]
+    terminal.line(
+        (name, "bold"),
+        f"  {done or 'no task moved to an end'}  ",
+        (" · ".join(facts), "dim"),
+        hang=terminal.hang(2),
+    )
+
+
+def _row(one: Agent) -> tuple[str, ...]:
+    counts = (one.finished, one.cancelled, one.retried, one.abandoned, one.holds, one.thoughts)
+    return (
+        one.name or "-",
+        *map(str, counts),
+        f"{one.refused}/{one.calls}",
+        str(one.verified),
+        f"{one.sealed}/{one.sessions}",
+        one.last_at,
+    )

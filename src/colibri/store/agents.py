@@ -1,0 +1,107 @@
+"""Agents: what each of them has done, counted from the records. It owns no table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from colibri.core.ledger import load
+from colibri.store import sessions
+from colibri.store.connection import Connection
+
+_KINDS = ("call.exit", "session.open", "session.seal", "task", "thought")
+
+
+@dataclass(slots=True)
+class Agent:
+    """`name` is None for calls that named no agent. Tasks are counted as often as it did it."""
+
+    name: str | None
+    sessions: int = 0
+    sealed: int = 0
+    calls: int = 0
+    refused: int = 0
+    thoughts: int = 0
+    finished: int = 0
+    cancelled: int = 0
+    retried: int = 0
+    abandoned: int = 0  # held, and then nothing more was heard of it
+    verified: int = 0  # times that it had the log checked
+    holds: int = 0
+    last_at: str = ""
+
+
+def every(db: Connection, *, now: str, minutes: float) -> list[Agent]:
+    """All agents, those that were at work last first."""
+    counted = _Counted()
+    kinds = ", ".join(f"'{kind}'" for kind in _KINDS)
+    for kind, session, agent, at, body in db.execute(
+        f"SELECT kind, session, agent, at, body FROM ledger WHERE kind IN ({kinds}) ORDER BY seq"
+    ):
+        counted.take(kind, session, agent, at, body)
+    for holder, held in _held(db):
+        one = counted.of_session(holder)
+        one.holds += held
+        if not sessions.is_alive(db, holder, now=now, minutes=minutes):
+            one.abandoned += held
+    return sorted(counted.agents.values(), key=lambda one: one.last_at, reverse=True)
+
+
+class _Counted:
+    """Shown the records in the order of the log."""
+
+    def __init__(self) -> None:
+        self.agents: dict[str | None, Agent] = {}
+        self._openers: dict[str, str | None] = {}
+
+    def of_session(self, session: str) -> Agent:
+        return self._named(self._openers.get(session))
+
+    def take(
+        self, kind: str, session: str | None, agent: str | None, at: str, body: bytes | None
+    ) -> None:
+        one = self._named(agent)
+        one.last_at = max(one.last_at, at)
+        said = _said(body)
+        match kind:
+            case "call.exit":
+                one.calls += 1
+                one.refused += said.get("outcome") == "refused"
+                checked = said.get("tool") == "audit_verify_chain"
+                one.verified += checked and said.get("outcome") == "ok"
+            case "session.open":
+                one.sessions += 1
+                self._openers[session or ""] = agent
+            case "session.seal":
+                self.of_session(session or "").sealed += 1
+            case "thought":
+                one.thoughts += 1
+            case _:
+                self._take_task(one, said)
+
+    def _take_task(self, one: Agent, said: dict[str, Any]) -> None:
+        made = said.get("set", {})
+        old, new = made.get("status", (None, None))
+        one.finished += new == "DONE"
+        one.cancelled += new == "CANCELLED"
+        one.retried += (old, new) == ("VERIFY", "GATHER")
+        if "taken" in said:
+            self.of_session(made["holder"][0]).abandoned += 1
+
+    def _named(self, name: str | None) -> Agent:
+        return self.agents.setdefault(name, Agent(name))
+
+
+def _said(body: object) -> dict[str, Any]:
+    """What a record says; nothing where it is erased or damaged, which `verify` names."""
+    try:
+        said = load(body) if isinstance(body, bytes) else None
+    except ValueError:
+        said = None
+    return said if isinstance(said, dict) else {}
+
+
+def _held(db: Connection) -> Iterator[tuple[str, int]]:
+    """Sessions that hold tasks, and how many."""
+    yield from db.execute(
+        "SELECT holder, count(*) FROM tasks WHERE holder IS NOT NULL GROUP BY holder"
+    )
