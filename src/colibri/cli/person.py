@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from colibri import VERSION
 from colibri.cli import terminal
 from colibri.cli.complaint import Complaint
+from colibri.cli.show import times
 from colibri.config import Config, load
 from colibri.core.errors import ConfigError, ResourceError
 from colibri.core.modes import Mode
@@ -62,7 +63,7 @@ class Person:
         """The person's session; a new one if there is none."""
         if (found := self.open_session()) is not None:
             return found
-        today = datetime.now().astimezone().date()
+        today = times.now().date()
         intent = f"what {self.name.partition(':')[2]} does at the terminal on {today}"
         started = self._call("audit_session_start", {"intent": intent, "brief": False})
         return str(started["session_id"])
@@ -70,7 +71,7 @@ class Person:
     def open_session(self) -> str | None:
         """The newest that the person opened, if that was today or they were at work lately."""
         self._wait()  # until the ledger is open, or made
-        now = datetime.now().astimezone()
+        now = times.now()
         with closing(open_reader(self._config.db_path)) as db:
             session = sessions.newest_of(db, self.name)
             if session is None:
