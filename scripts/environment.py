@@ -5,6 +5,10 @@
 
 Each environment holds a stamp per level it serves: the first line of the lock file it was built
 from, written last. No stamp, or another line, and the environment is built again from nothing.
+
+Both names are links to directories beside them. A new environment is built in a directory of its
+own and then takes the link's place in one step, so that servers that run or start meanwhile always
+find a whole one.
 """
 
 import contextlib
@@ -13,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 from typing import IO
@@ -26,6 +31,7 @@ LEVELS: dict[str, dict[Path, tuple[str, ...]]] = {
     "run": {VENV: ("run",)},
     "dev": {VENV: ("run", "dev"), CLIENT: ("client-1x",)},
 }
+BUILT = ".env-"  # how the names of the directories begin
 UNAVAILABLE = 75
 
 
@@ -60,18 +66,36 @@ def current(env: Path, stamps: tuple[str, ...]) -> bool:
 
 def build(env: Path, stamps: tuple[str, ...]) -> None:
     say(f"setting up {env.name} (once, this may take a minute)")
-    for name in stamps:
-        stamp(env, name).unlink(missing_ok=True)
-    if env.exists():
-        shutil.rmtree(env)
-    install(env, ROOT / f"locks/{stamps[-1]}.txt")
-    if env == VENV:
-        # Relative, so that the clone can be moved. A path line is the cheapest editable install.
-        (site_packages(env) / "colibri.pth").write_text("../../../../src\n")
-        (env / "bin/colibri").symlink_to("../../scripts/colibri")
-    for name in stamps:
-        stamp(env, name).write_text(lock_id(name))
+    new = Path(tempfile.mkdtemp(prefix=BUILT, dir=ROOT))
+    try:
+        install(new, ROOT / f"locks/{stamps[-1]}.txt")
+        if env == VENV:
+            # Relative, so that the clone can be moved. A path line is the cheapest editable install.
+            (site_packages(new) / "colibri.pth").write_text("../../../../src\n")
+            (new / "bin/colibri").symlink_to("../../scripts/colibri")
+        for name in stamps:
+            stamp(new, name).write_text(lock_id(name))
+        switch(env, new)
+    finally:
+        remove_unused()
     say(f"{env.name} is ready")
+
+
+def switch(env: Path, new: Path) -> None:
+    """Have the name stand for the new directory."""
+    if env.is_dir() and not env.is_symlink():  # as older versions of this program left it
+        env.rename(tempfile.mkdtemp(prefix=BUILT, dir=ROOT))
+    link = new / "link"
+    link.symlink_to(new.name)
+    link.rename(env)
+
+
+def remove_unused() -> None:
+    """Directories that no name stands for: replaced, or left by a set-up that was interrupted."""
+    used = {env.resolve() for envs in LEVELS.values() for env in envs}
+    for directory in ROOT.glob(f"{BUILT}*"):
+        if directory.resolve() not in used:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def install(env: Path, lock: Path) -> None:
