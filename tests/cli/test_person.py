@@ -253,7 +253,7 @@ def test_a_person_without_an_account_goes_by_a_number(monkeypatch: pytest.Monkey
         raise KeyError
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
-    assert person.user() == str(os.geteuid())
+    assert person.name() == f"human:{os.geteuid()}"
 
 
 def test_no_thread_is_left_behind(tmp_path: Path, colibri: Printed) -> None:

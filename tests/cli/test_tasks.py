@@ -50,7 +50,7 @@ FILTERS = {
     "assignee": (["--assignee", "ada"], ["T-0005", "T-0001"]),
     "search": (["--search", "floor COLOUR"], ["T-0004"]),
     "two": (["--assignee", "ada", "--status", "INIT"], ["T-0005"]),
-    "the newest of each state": (["--limit", "1"], ["T-0005", "T-0001", "T-0003"]),
+    "the most urgent of each state": (["--limit", "1"], ["T-0002", "T-0001", "T-0003"]),
     "all": (["--limit", "0"], ["T-0002", "T-0004", "T-0005", "T-0001", "T-0003"]),
 }
 
@@ -68,7 +68,48 @@ def test_filters_narrow_the_board(
 
 def test_what_is_left_out_is_counted(board: Path, colibri: Printed) -> None:
     _, out, _ = colibri(board, "tasks", "--limit", "1", "--status", "INIT")
-    assert out.splitlines()[:2] == ["INIT  3", "  … 2 older; --limit 0 shows all"]
+    assert out.splitlines()[0] == "INIT  3"
+    assert out.splitlines()[-1] == "  … 2 less urgent; --limit 0 shows all"
+
+
+def test_of_what_has_ended_the_newest_is_shown(tmp_path: Path, colibri: Printed) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        for title, priority in (("old", "critical"), ("new", "low")):
+            lab.cancel(lab.create(title, priority=priority).task_id)
+    _, out, _ = colibri(tmp_path, "tasks", "--limit", "1")
+    assert out.splitlines() == [
+        "CANCELLED  2",
+        "  T-0002  new  low",
+        "  … 1 older; --limit 0 shows all",
+    ]
+
+
+def test_what_is_ready_is_shown_as_agents_are_given_it(board: Path, colibri: Printed) -> None:
+    assert colibri(board, "tasks", "--ready")[1].splitlines() == [
+        "T-0001  APPLY  lay the floor  medium · house · ada · attempt 2",
+        "T-0005  INIT  sweep  medium · house · ada",
+    ]
+    code, out, err = colibri(board, "tasks", "--ready", "--limit", "1", "--project-name", "house")
+    assert (code, out[:6], "1 more; --limit 0 shows all" in err) == (0, "T-0001", True)
+    said = json.loads(colibri(board, "tasks", "--ready", "--json")[1])
+    assert (said["total"], [one["task_id"] for one in said["tasks"]]) == (2, ["T-0001", "T-0005"])
+    assert "no task can be worked on" in colibri(board, "tasks", "--ready", "--assignee", "x")[2]
+
+
+def test_what_is_mine_is_what_my_sessions_hold(tmp_path: Path, colibri: Printed) -> None:
+    for title in ("one", "two", "three"):
+        colibri(tmp_path, "add", title)
+    assert "you hold no task" in colibri(tmp_path, "tasks", "--mine")[2]
+    colibri(tmp_path, "claim", "T-0002")
+    out = colibri(tmp_path, "tasks", "--mine")[1]
+    assert out.startswith("T-0002  INIT  two  medium · held by S-")
+    assert len(out.splitlines()) == 1
+
+
+def test_ready_and_mine_choose_by_themselves(board: Path, colibri: Printed) -> None:
+    code, _, err = colibri(board, "tasks", "--ready", "--status", "INIT")
+    assert (code, "do not go together" in err) == (2, True)
     _, out, _ = colibri(board, "tasks", "--limit", "1", "--json")
     found = json.loads(out)
     assert (found["total"], found["states"]["INIT"]["total"]) == (5, 3)

@@ -22,10 +22,8 @@ from colibri.cli.show import times
 from colibri.config import Config, load
 from colibri.core.errors import ConfigError, ResourceError
 from colibri.core.modes import Mode
-from colibri.server import create_server
-from colibri.server.context import register_catalogue
-from colibri.server.transport import Stream
 from colibri.store import sessions
+from colibri.store.claims import HUMAN
 from colibri.store.sqlite.opening import open_reader
 
 CLIENT = "colibri-cli"
@@ -64,7 +62,7 @@ class Person:
         if (found := self.open_session()) is not None:
             return found
         today = times.now().date()
-        intent = f"what {self.name.partition(':')[2]} does at the terminal on {today}"
+        intent = f"what {self.name.removeprefix(HUMAN)} does at the terminal on {today}"
         started = self._call("audit_session_start", {"intent": intent, "brief": False})
         return str(started["session_id"])
 
@@ -73,7 +71,7 @@ class Person:
         self._wait()  # until the ledger is open, or made
         now = times.now()
         with closing(open_reader(self._config.db_path)) as db:
-            session = sessions.newest_of(db, self.name)
+            session = next(sessions.open_of(db, self.name), None)
             if session is None:
                 return None
             sign = sessions.last_sign(db, session.session_id)
@@ -122,7 +120,12 @@ _HELLO = {
 @contextmanager
 def at_work(options: argparse.Namespace) -> Iterator[Person]:
     """The person at the terminal, with a server of their own for the length of a with block."""
-    config = load(options.project, person=f"human:{user()}")
+    # Only whoever writes needs a server.
+    from colibri.server import create_server  # noqa: PLC0415
+    from colibri.server.context import register_catalogue  # noqa: PLC0415
+    from colibri.server.transport import Stream  # noqa: PLC0415
+
+    config = load(options.project, person=name())
     if config.mode in (Mode.READONLY, Mode.MINIMAL):
         raise ConfigError([f"COLIBRI_MODE is {config.mode}, which changes nothing: unset it"])
     (calls_out, calls_in), (answers_out, answers_in) = os.pipe(), os.pipe()
@@ -148,12 +151,13 @@ def at_work(options: argparse.Namespace) -> Iterator[Person]:
             serving.join()
 
 
-def user() -> str:
-    """The name of the account that runs this program, whatever the environment says."""
+def name() -> str:
+    """The agent that the account which runs this program is, whatever the environment says."""
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
+        user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # an account without a name, as in some containers
-        return str(os.geteuid())
+        user = str(os.geteuid())
+    return f"{HUMAN}{user}"
 
 
 def _complaint(error: dict[str, Any]) -> Exception:

@@ -41,7 +41,7 @@ def every(db: Connection, *, now: str, minutes: float) -> list[Agent]:
     for holder, held in _held(db):
         one = counted.of_session(holder)
         one.holds += held
-        if not sessions.is_alive(db, holder, now=now, minutes=minutes):
+        if sessions.last_sign(db, holder).minutes_before(now) >= minutes:
             one.abandoned += held
     return sorted(counted.agents.values(), key=lambda one: one.last_at, reverse=True)
 

@@ -241,10 +241,9 @@ def newest(
     return [get(db, id) for (id,) in rows]
 
 
-def newest_of(db: Connection, agent: str) -> Session | None:
-    """The open session that an agent opened last."""
-    which = "WHERE agent = ? AND root IS NULL ORDER BY open_seq DESC LIMIT 1"
-    return next(_read(db, which, (agent,)), None)
+def open_of(db: Connection, agent: str) -> Iterator[Session]:
+    """The open sessions that an agent opened, the newest first."""
+    return _read(db, "WHERE agent = ? AND root IS NULL ORDER BY open_seq DESC", (agent,))
 
 
 def tasks_named(db: Connection, id: str) -> list[str]:

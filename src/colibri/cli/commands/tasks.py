@@ -1,11 +1,15 @@
 """`colibri tasks`: the board of the tasks by state, and one of them with its history."""
 
 import argparse
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from colibri.cli import lookup, project, terminal
+from colibri.cli import lookup, person, project, terminal
+from colibri.cli.complaint import Misuse
 from colibri.cli.show import steps, times, words
-from colibri.core.states import Status
+from colibri.cli.show import task as show_task
+from colibri.core.states import TERMINAL, Status
 from colibri.store import ledger, sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
@@ -26,13 +30,15 @@ EPILOG = """\
 examples:
   colibri tasks
   colibri tasks T-0001
+  colibri tasks --ready --project-name site
   colibri tasks --status APPLY --status VERIFY --assignee ada
   colibri tasks --project-name site --search "login form" --limit 0
 
 --project is the directory, as in every command; --project-name is the project field that agents
 gave the task. A search finds each of its words anywhere in title and description, ignoring case.
 
---json prints {total, states: {STATE: {total, tasks: [Task]}}}. With TASK it prints the Task plus
+--json prints {total, states: {STATE: {total, tasks: [Task]}}}; with --ready or --mine {total,
+tasks: [Task]}. With TASK it prints the Task plus
 dependencies (task_id, status, title), blockers, next_states, needs (STATE: [what]) and history, a
 list of what colibri trail --json prints. A Task is what task_get answers; see docs/tools.md.
 
@@ -40,7 +46,8 @@ Exit codes: 0 shown, 1 no such task, 73 configuration, 75 resource.
 """
 
 INTERNAL = ("number", "attempt_seq", "open_dependencies")  # columns, not fields of a Task
-PRIORITIES = {"critical": "bad", "high": "bold"}  # those that stand out
+ALL = 2**31
+URGENCY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +63,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--project-name", metavar="NAME", help="only this project")
     parser.add_argument("--assignee", metavar="NAME", help="only this assignee")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--ready", action="store_true", help="only what can be worked on now")
+    which.add_argument("--mine", action="store_true", help="only what you hold")
     parser.add_argument("--search", metavar="WORDS", help="only tasks that contain all these words")
-    terminal.limit_option(parser, "only the newest N of each state", 20)
+    terminal.limit_option(parser, "only N of each state", 20)
     terminal.alone_option(parser, "TASK")
     project.options(parser)
 
@@ -65,8 +75,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.task is not None:
         terminal.refuse_beside(options)
+    if (options.ready or options.mine) and (options.status or options.search):
+        raise Misuse("--ready and --mine do not go together with --status or --search")
     with project.opened(options) as (_, reader):
-        if options.task is None:
+        if options.ready or options.mine:
+            _show_list(reader, options)
+        elif options.task is None:
             _show_board(reader, options)
         else:
             _show_one(reader, options)
@@ -77,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class Column(NamedTuple):
-    """The tasks of a state: the newest, and how many there are in all."""
+    """The tasks of a state that are shown, and how many there are in all."""
 
     state: str
     total: int
@@ -108,13 +122,18 @@ def _show_board(db: Connection, options: argparse.Namespace) -> None:
 def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:
     wanted = Filter(status=state, project=options.project_name, assignee=options.assignee)
     _, total = tasks.find(db, wanted, search=options.search, limit=0, offset=0)
-    limit = options.limit or total
-    listed, _ = tasks.find(
-        db, wanted, search=options.search, limit=limit, offset=max(0, total - limit)
-    )
-    found = [tasks.get(db, one.task_id) for one in listed]
-    waiting = [tasks.named(tasks.blockers(db, task.number)) for task in found]
-    return Column(state, total, found, waiting)
+    most, newest = options.limit or total, state in TERMINAL
+    offset, limit = (max(0, total - most), most) if newest else (0, total)
+    found, _ = tasks.find(db, wanted, search=options.search, limit=limit, offset=offset)
+    if not newest:
+        found = sorted(found, key=lambda one: URGENCY[one.priority])[:most]
+    return Column(state, total, *_whole(db, found))
+
+
+def _whole(db: Connection, found: Iterable[Task]) -> tuple[list[Task], list[str]]:
+    """Tasks with all their fields, and what each of them is waiting for."""
+    whole = [tasks.get(db, one.task_id) for one in found]
+    return whole, [tasks.named(tasks.blockers(db, one.number)) for one in whole]
 
 
 def _is_filtered(options: argparse.Namespace) -> bool:
@@ -123,21 +142,49 @@ def _is_filtered(options: argparse.Namespace) -> bool:
 
 def _show_column(column: Column) -> None:
     terminal.line((column.state, column.state), f"  {column.total}")
-    if more := column.total - len(column.tasks):
-        terminal.line((f"  … {more} older; --limit 0 shows all", "dim"), hang=4)
     for task, waits_for in zip(column.tasks, column.waiting, strict=True):
-        facts = [name for name in (task.project, task.assignee) if name]
-        facts += [f"held by {task.holder}"] if task.holder else []
-        facts += [f"attempt {task.attempt}"] if task.attempt > 1 else []
-        facts += [f"waits for {waits_for}"] if waits_for else []
-        terminal.line(
-            "  ",
-            (task.task_id, "bold"),
-            f"  {task.title}  ",
-            (task.priority, PRIORITIES.get(task.priority, "dim")),
-            *((f" · {fact}", "dim") for fact in facts),
-            hang=4 + len(task.task_id),
+        _show_task(task, waits_for, indent=2, state=False)
+    if more := column.total - len(column.tasks):
+        which = "older" if column.state in TERMINAL else "less urgent"
+        terminal.line((f"  … {more} {which}; --limit 0 shows all", "dim"), hang=4)
+
+
+def _show_task(task: Task, waits_for: str, **how: Any) -> None:
+    facts = [f"held by {task.holder}"] if task.holder else []
+    facts += [f"waits for {waits_for}"] if waits_for else []
+    show_task.line(task._asdict(), *facts, **how)
+
+
+# What can be worked on, and what one holds.
+
+
+def _show_list(db: Connection, options: argparse.Namespace) -> None:
+    wanted = Filter(project=options.project_name, assignee=options.assignee)
+    with db:
+        every = _mine(db, wanted) if options.mine else [*tasks.queue(db, wanted, besides=None)]
+        found, waiting = _whole(db, every[: options.limit or None])
+    if options.json:
+        terminal.emit({"total": len(every), "tasks": [_json(one) for one in found]})
+        return
+    for task, waits_for in zip(found, waiting, strict=True):
+        _show_task(task, waits_for)
+    if more := len(every) - len(found):
+        terminal.note(f"{more} more; --limit 0 shows all")
+    if not every and options.mine:
+        terminal.note("you hold no task; colibri claim takes the most urgent one that is free")
+    elif not every:
+        terminal.note("no task can be worked on now; colibri tasks shows what they wait for")
+
+
+def _mine(db: Connection, wanted: Filter) -> list[Task]:
+    """What the person at the terminal holds, in all their sessions."""
+    found: list[Task] = []
+    for session in sessions.open_of(db, person.name()):
+        mine, _ = tasks.find(
+            db, replace(wanted, holder=session.session_id), search=None, limit=ALL, offset=0
         )
+        found += mine
+    return sorted(found, key=lambda one: URGENCY[one.priority])
 
 
 def _json(task: Task) -> dict[str, Any]:
@@ -193,7 +240,7 @@ def _show_fields(
     field = terminal.field
     field(task.task_id, (task.title, "bold"))
     field("status", (task.status, task.status), (f"  attempt {task.attempt}", "dim"))
-    field("priority", (task.priority, PRIORITIES.get(task.priority, "")))
+    field("priority", (task.priority, show_task.PRIORITIES.get(task.priority, "")))
     field("project", task.project or "-")
     field("assignee", task.assignee or "-")
     if holder:
