@@ -113,8 +113,11 @@ def _zsh(commands: Commands) -> Iterator[str]:
     yield '  case "$command" in'
     yield f"    help) _values command {' '.join(commands)} ;;"
     for name, (_, words) in commands.items():
-        specs = " ".join(_quoted(spec) for word in words for spec in _zsh_specs(word))
-        yield f"    {name}) _arguments {specs} ;;"
+        specs = [_quoted(spec) for word in words for spec in _zsh_specs(word)]
+        placed = " ".join(one for word in words for one in _placed(word))
+        files = any(word.is_path and not word.names for word in words)
+        rest = f"({placed})" if placed else "_files" if files else " "
+        yield f"    {name}) _arguments -s {' '.join(specs)} {_quoted(f'*:value:{rest}')} ;;"
     yield "  esac"
     yield "}"
     yield "compdef _colibri colibri"
@@ -123,14 +126,14 @@ def _zsh(commands: Commands) -> Iterator[str]:
 def _zsh_specs(word: Word) -> Iterator[str]:
     action = f"({' '.join(word.values)})" if word.values else "_files" if word.is_path else " "
     help = word.help.replace("[", "(").replace("]", ")").replace(":", ";")
-    if not word.names:
-        yield f"*:{help}:{action}"
     for name in word.names:
         yield f"*{name}[{help}]" + (f":value:{action}" if word.takes_value else "")
 
 
 def _fish(commands: Commands) -> Iterator[str]:
     yield "complete -c colibri -f"
+    names = " ".join(commands)
+    yield f"complete -c colibri -n '__fish_seen_subcommand_from help' -a '{names}'"
     first = "complete -c colibri -n __fish_use_subcommand"
     for name, (help, words) in commands.items():
         yield f"{first} -a {name} -d {_quoted(help)}"
