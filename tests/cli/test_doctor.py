@@ -354,6 +354,7 @@ def entry(command: str = SCRIPT, *args: str, **more: Any) -> dict[str, Any]:
         (entry("/etc/passwd"), "problem", "starts /etc/passwd, which cannot be run"),
         ({"url": "https://x"}, "problem", "starts nothing, which cannot be run"),
         (entry(SCRIPT, "--project", "/gone"), "problem", "is for /gone, which is not a directory"),
+        (entry(SCRIPT, "--project", "/usr"), "warning", "is for /usr, not for "),
         (entry(SCRIPT, "--project", "${workspaceFolder}"), "ok", f"starts {SCRIPT}"),
         ({"command": SCRIPT, "args": "serve", "env": []}, "ok", f"starts {SCRIPT}"),
         (entry(env={"COLIBRI_MOOD": "x"}), "problem", "colibri: COLIBRI_MOOD is not known"),

@@ -65,6 +65,19 @@ def test_an_installed_package_is_started_by_its_console_script(
     assert (installed / "bin" / "colibri-mcp").exists(), "what uvx colibri-mcp runs"
 
 
+def test_what_uv_keeps_in_its_cache_is_started_by_uvx_in_the_same_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Cleaning the cache deletes the script that runs now."""
+    script = tmp_path / "uv" / "archive-v0" / "x1" / "bin" / "colibri"
+    monkeypatch.setattr(launch, "launcher", lambda: "")
+    monkeypatch.setattr(launch, "_console_script", lambda: str(script))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    assert launch.command() == ["/bin/uvx", f"colibri-mcp@{VERSION}"]
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert launch.command()[0] == "uvx"
+
+
 def test_the_script_of_another_copy_is_not_taken_for_ours(
     installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

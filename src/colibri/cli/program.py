@@ -10,8 +10,6 @@ from colibri.cli.settings import launch
 
 NAMES = ("colibri", launch.DISTRIBUTION)  # of the scripts that an installer makes
 _COMMAND = re.compile(r"(?<![\w/.-])colibri (?=--help\b|[a-z])")
-# Where uv keeps what it runs once; it puts that on the PATH of the program, not of its user.
-_ONCE = re.compile(r"/uv/[a-z]+-v[0-9]+/")
 
 
 def typed(text: str) -> str:
@@ -42,7 +40,7 @@ def name() -> str:
 
 def _shown(script: str) -> str:
     """Its name alone where that is enough; else a path, short within the working directory."""
-    if _ONCE.search(script):
+    if launch.runs_once(script):  # uv puts it on the PATH of the program, not of its user
         return f"uvx {launch.DISTRIBUTION}"
     found = shutil.which("colibri")
     if found and os.path.realpath(found) == os.path.realpath(script):

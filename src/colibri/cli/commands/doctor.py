@@ -12,6 +12,7 @@ from typing import Any
 
 import colibri
 from colibri import VERSION
+from colibri import project as projects
 from colibri.cli import files, program, project, terminal
 from colibri.cli.doctor import Finding, guarded, ok, problem, storage, warning
 from colibri.cli.settings import launch
@@ -186,11 +187,16 @@ def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again:
         return problem(f"{where} starts {command or 'nothing'}, which cannot be run", again, check)
     if (named := _option(entry)) and "${" not in named and not os.path.isdir(named):
         return problem(f"{where} is for {named}, which is not a directory", again, check)
+    here, _ = projects.find(directory)
+    if os.path.isabs(named) and os.path.realpath(named) != os.path.realpath(here):
+        return warning(f"{where} is for {named}, not for {here}", again, check)
     try:
         load(os.sep, _environment(entry))
     except ConfigError as bad:
         return problem(f"{where}: {bad.message}", "fix its env", check)
-    other = "" if command == launch.command()[0] else ", which is not this installation"
+    ours = launch.command()
+    is_ours = [command, *_arguments(entry)][: len(ours)] == ours
+    other = "" if is_ours else ", which is not this installation"
     return ok(f"{where} starts {command}{other}", check)
 
 
@@ -204,9 +210,13 @@ def _runs(command: str, directory: str) -> bool:
 
 def _option(entry: dict[str, Any]) -> str:
     """The value of --project."""
-    args = entry.get("args")
-    args = [str(arg) for arg in args] if isinstance(args, list) else []
+    args = _arguments(entry)
     return next((after for arg, after in pairwise(args) if arg == "--project"), "")
+
+
+def _arguments(entry: dict[str, Any]) -> list[str]:
+    args = entry.get("args")
+    return [str(arg) for arg in args] if isinstance(args, list) else []
 
 
 def _environment(entry: dict[str, Any]) -> dict[str, str]:

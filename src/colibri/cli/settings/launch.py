@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,7 @@ from colibri.core.errors import ResourceError
 
 DISTRIBUTION = "colibri-mcp"
 PATIENCE = 30.0
+_CACHE = re.compile(r"/uv/[a-z]+-v[0-9]+/")
 
 _QUESTIONS: tuple[dict[str, Any], ...] = (
     {"method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}},
@@ -34,14 +37,22 @@ class Answer(NamedTuple):
 def command() -> list[str]:
     """What to run, with `serve` behind it; absolute, so that it works from anywhere.
 
-    A clone has scripts/colibri, which also mends its environment; an installed package has the
-    script that its installer made. -P: a folder named colibri in the user's project is not ours.
+    A clone has scripts/colibri, which also rebuilds its environment; an installed package has the
+    script that its installer made; what uvx runs from its cache is fetched again by uvx, in the
+    same version. -P: a folder named colibri in the user's project is not ours.
     """
     for find in (launcher, _console_script):
         script = find()
+        if runs_once(script):
+            return [shutil.which("uvx") or "uvx", f"{DISTRIBUTION}@{colibri.VERSION}"]
         if os.path.isfile(script) and os.access(script, os.X_OK):
             return [_utf8(script)]
     return [_utf8(sys.executable), "-P", "-m", "colibri"]
+
+
+def runs_once(script: str) -> bool:
+    """Whether uv made the script for a single run: cleaning its cache deletes it."""
+    return _CACHE.search(script) is not None
 
 
 def clone() -> str:
