@@ -23,6 +23,7 @@ LISTED = {
     "cli.__init__._give_up_output": "/dev/null",
     "cli.__init__._print_anywhere": "stdout",
     "cli.commands.demo.forge": "its own bundle",
+    "cli.person.at_work": "pipes to the server in this process",
     "cli.files.create": "a new file, O_EXCL: nobody has it open",
     "cli.files.read": "the settings of a client",
     "cli.commands.report._open": "a browser",

@@ -193,8 +193,19 @@ UNKNOWN = (b".gitattributes", b".gitignore", b".gitmodules", b"exec/", b"new")
 COMMANDS = {
     "serve": [],
     "demo": ["--dir", "../demo", "--no-pause"],
-    **{name: [] for name in ("doctor", "status", "sessions", "tasks", "trail", "log", "brief")},
+    **{
+        name: []
+        for name in ("doctor", "status", "sessions", "tasks", "trail", "log", "brief", "agents")
+    },
     "search": ["why"],
+    "add": ["one"],
+    "edit": ["T-0002", "--priority", "high"],
+    "claim": ["T-0002"],
+    "release": ["T-0002", "--why", "a test"],
+    "note": ["a test"],
+    "move": ["T-0002", "GATHER"],
+    "seal": [],
+    "completion": ["bash"],
     "report": ["S-1", "-o", "report.html"],
     "verify": [],
     "export": ["--all", "-o", "log.json"],

@@ -144,7 +144,7 @@ def overview(width: int) -> str:
 def _group(title: str, names: Iterable[str], width: int) -> str:
     lines = [f"{title}:"]
     for name in names:
-        start = f"  {name:<10}"
+        start = f"  {name:<12}"
         lines += textwrap.wrap(
             COMMANDS[name].HELP, width, initial_indent=start, subsequent_indent=" " * len(start)
         )

@@ -12,6 +12,10 @@ and priorities; where a file or directory is asked for, the shell completes its 
 """
 
 EPILOG = """\
+examples:
+  colibri completion bash
+  colibri completion fish > colibri.fish
+
 bash: put this into ~/.bashrc
   source <(colibri completion bash)
 
