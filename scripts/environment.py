@@ -70,7 +70,7 @@ def build(env: Path, stamps: tuple[str, ...]) -> None:
     try:
         install(new, ROOT / f"locks/{stamps[-1]}.txt")
         if env == VENV:
-            # Relative, so that the clone can be moved. A path line is the cheapest editable install.
+            # Relative, so that the clone can be moved. A path line is the cheapest editable one.
             (site_packages(new) / "colibri.pth").write_text("../../../../src\n")
             (new / "bin/colibri").symlink_to("../../scripts/colibri")
         for name in stamps:
