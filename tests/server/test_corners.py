@@ -14,13 +14,14 @@ import pytest
 from colibri.core.errors import Damaged, ResourceError, Unavailable
 from colibri.core.modes import Capability
 from colibri.server import checks, create_server
-from colibri.server.call import Registered, Work
+from colibri.server.call import Registered
 from colibri.server.context import add_tool, start
 from colibri.server.faults import CommitFailed, Guard
 from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Job
 from colibri.server.log import Log
+from colibri.server.work import Work
 from colibri.store.sqlite import opening, schema
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer

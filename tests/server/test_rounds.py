@@ -7,8 +7,8 @@ import pytest
 
 from colibri.core.errors import Refused
 from colibri.server import ColibriToolConfig, register_colibri_tool
-from colibri.server.call import Work
 from colibri.server.context import add_tool
+from colibri.server.work import Work
 from tests.contract import Linked
 from tests.support.in_process import Nothing, project, tool
 from tests.support.ledger_reader import calls, eventually, reading

@@ -15,8 +15,8 @@ import pytest
 from colibri import config
 from colibri.core.errors import ConfigError, Refused
 from colibri.server import clock, create_server
-from colibri.server.call import Work
 from colibri.server.context import add_tool, start
+from colibri.server.work import Work
 from tests.contract import PATIENCE, Linked, Recording
 from tests.support.client import COLIBRI, Server
 from tests.support.in_process import project, tool

@@ -14,9 +14,9 @@ from colibri.config import load
 from colibri.core.errors import Refused
 from colibri.core.modes import Capability
 from colibri.server import checks
-from colibri.server.call import Work
 from colibri.server.context import ColibriServerContext, add_tool, create_server, register_catalogue
 from colibri.server.transport import Stream, claim_stdout
+from colibri.server.work import Work
 from colibri.store import verify as check
 from colibri.tools.tool import Lane, Tool
 

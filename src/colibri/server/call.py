@@ -1,4 +1,4 @@
-"""A tool as the server holds it, a call on its way, how many may wait, what a handler is given."""
+"""A tool as the server holds it, a call on its way, how many may wait."""
 
 import threading
 
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from colibri.config import Config
     from colibri.core.ledger import Entry
     from colibri.server.answers import Request
-    from colibri.server.ids import Ids
-    from colibri.store.connection import Connection
     from colibri.store.ledger import Chain
     from colibri.store.sessions import Caller
     from colibri.tools.tool import Tool
@@ -53,7 +50,7 @@ class Registered:
         self.once = False  # its handler may touch more than the database: never run it again
         self.validate: Callable[[object], object] = object_only
         self.plain: Callable[[object], dict[str, object]] = _nothing
-        self.run: Callable[[Work, Any], bytes] = _not_loaded
+        self.run: Callable[[Any, Any], bytes] = _not_loaded
 
     def bind(self, tool: "Tool") -> None:
         """Take over what only the loaded declaration has: stage 2 and the handler."""
@@ -81,7 +78,7 @@ def _nothing(args: object) -> dict[str, object]:
     return {}
 
 
-def _not_loaded(work: "Work", args: object) -> bytes:
+def _not_loaded(work: object, args: object) -> bytes:
     raise RuntimeError("the tool was called before it was loaded")
 
 
@@ -243,96 +240,3 @@ class Load:
 
     def __len__(self) -> int:
         return len(self._calls)
-
-
-class Work:
-    """What a handler is given beside its arguments: tools/tool.py says what each of it is."""
-
-    __slots__ = ("_chain", "_db", "_ids", "call", "config", "now", "pause")
-
-    def __init__(
-        self,
-        call: Call,
-        now: str,
-        ids: "Ids",
-        config: "Config",
-        *,
-        db: "Connection | None" = None,
-        chain: "Chain | None" = None,
-        pause: "Callable[[], None]" = lambda: None,
-    ) -> None:
-        self.call = call
-        self.now = now
-        self.config = config
-        self._ids = ids
-        self._chain = chain
-        self._db = db
-        self.pause = pause
-
-    @property
-    def has_db(self) -> bool:
-        """Whether this server has a database at all."""
-        return self._db is not None
-
-    @property
-    def db(self) -> "Connection":
-        if self._db is None:
-            raise RuntimeError("this server has no database")
-        return self._db
-
-    @property
-    def caller(self) -> "Caller":
-        assert self.call.caller is not None, "only a call in the ledger has one"
-        return self.call.caller
-
-    @property
-    def session(self) -> str | None:
-        return self.call.session
-
-    @property
-    def agent(self) -> str | None:
-        return self.call.agent
-
-    @property
-    def arguments(self) -> dict[str, object]:
-        return self.call.plain or {}
-
-    @property
-    def is_redacted(self) -> bool:
-        return bool(self.call.redacted)
-
-    def repeat(self, enter: int) -> None:
-        self.call.repeats = enter
-
-    def found_good(self, seq: int) -> None:
-        self.call.verified = seq
-
-    @property
-    def before(self) -> int | None:
-        return None if self.call.entry is None else self.call.entry.seq - 1
-
-    @property
-    def next_seq(self) -> int:
-        return self._writing().mark().seq + 1
-
-    def new_id(self, purpose: str) -> str:
-        return self._ids.draw(purpose, self.next_seq)[:6].hex()
-
-    def record(
-        self,
-        kind: str,
-        payload: dict[str, object],
-        *,
-        session: str | None = None,
-        task: str | None = None,
-    ) -> "Entry":
-        """Append a record of this call; later records of the call name the same things."""
-        call = self.call
-        call.session = session or call.session
-        call.task = task or call.task
-        return call.append(self._writing(), kind, payload, self.now)
-
-    def _writing(self) -> "Chain":
-        if self._chain is None:
-            raise RuntimeError("only a writing call can append records")
-        return self._chain

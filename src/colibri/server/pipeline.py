@@ -20,11 +20,12 @@ from collections import deque
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
 from colibri.server import envelope
-from colibri.server.call import Call, Work
+from colibri.server.call import Call
 from colibri.server.envelope import Outcome
 from colibri.server.faults import Busy, CommitFailed, Guard
 from colibri.server.journal import Job
 from colibri.server.stages import dispatch, validate
+from colibri.server.work import Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

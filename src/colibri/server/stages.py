@@ -8,7 +8,8 @@ from colibri.server.faults import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from colibri.server.call import Call, Registered, Work
+    from colibri.server.call import Call, Registered
+    from colibri.server.work import Work
 
 MAX_UNKNOWN_NAME = 128
 MAX_SHOWN_NAME = 64

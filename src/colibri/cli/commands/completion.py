@@ -1,8 +1,13 @@
 """`colibri completion`: what a shell needs to complete commands, options and their values."""
 
 import argparse
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+from colibri.cli import commands as folder
+from colibri.cli.show import help
 
 HELP = "complete commands and options in bash, zsh or fish"
 
@@ -46,16 +51,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from colibri.cli import COMMANDS, parser_of  # noqa: PLC0415 - it names this module
-
-    commands = {
-        name: (module.HELP, [*_words(parser_of(name))]) for name, module in COMMANDS.items()
-    }
-    print("\n".join(SHELLS[options.shell](commands)))
+    print("\n".join(SHELLS[options.shell](_commands())))
     return 0
 
 
-Commands = dict[str, tuple[str, list[Word]]]
+Commands = dict[str, tuple[str, list[Word]]]  # what each is for, and what it takes
+
+
+def _commands() -> Commands:
+    """The modules beside this one; cli/__init__.py, which lists them, imports this one."""
+    found: Commands = {}
+    for name in sorted(one.name for one in pkgutil.iter_modules(folder.__path__)):
+        module = importlib.import_module(f"{folder.__name__}.{name}")
+        parser = help.Parser(prog=f"colibri {name}")
+        module.configure(parser)
+        found[name] = (module.HELP, [*_words(parser)])
+    return found
 
 
 def _words(parser: argparse.ArgumentParser) -> Iterator[Word]:
@@ -107,7 +118,7 @@ def _zsh(commands: Commands) -> Iterator[str]:
     yield "_colibri() {"
     yield "  if (( CURRENT == 2 )); then"
     yield "    local -a commands=("
-    yield from (f"      {_quoted(f'{name}:{help}')}" for name, (help, _) in commands.items())
+    yield from (f"      {_quoted(f'{name}:{purpose}')}" for name, (purpose, _) in commands.items())
     yield "    )"
     yield "    _describe command commands"
     yield "    return"
@@ -129,9 +140,9 @@ def _zsh(commands: Commands) -> Iterator[str]:
 
 def _zsh_specs(word: Word) -> Iterator[str]:
     action = f"({' '.join(word.values)})" if word.values else "_files" if word.is_path else " "
-    help = word.help.replace("[", "(").replace("]", ")").replace(":", ";")
+    purpose = word.help.replace("[", "(").replace("]", ")").replace(":", ";")
     for name in word.names:
-        yield f"*{name}[{help}]" + (f":value:{action}" if word.takes_value else "")
+        yield f"*{name}[{purpose}]" + (f":value:{action}" if word.takes_value else "")
 
 
 def _fish(commands: Commands) -> Iterator[str]:
@@ -139,8 +150,8 @@ def _fish(commands: Commands) -> Iterator[str]:
     names = " ".join(commands)
     yield f"complete -c colibri -n '__fish_seen_subcommand_from help' -a '{names}'"
     first = "complete -c colibri -n __fish_use_subcommand"
-    for name, (help, words) in commands.items():
-        yield f"{first} -a {name} -d {_quoted(help)}"
+    for name, (purpose, words) in commands.items():
+        yield f"{first} -a {name} -d {_quoted(purpose)}"
         here = f"complete -c colibri -n {_quoted(f'__fish_seen_subcommand_from {name}')}"
         for word in words:
             values = f" -a {_quoted(' '.join(word.values))}" if word.values else ""
