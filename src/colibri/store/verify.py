@@ -291,7 +291,7 @@ def _replay_task(db: Connection, id: str, found: Findings, last: int) -> Tasks |
             replay.name(row)
             reasons.setdefault(row.call, []).append(row.task)
         elif row.kind in ("task", "task.text"):
-            replay.take(row, said, reasons.get(row.call, ()))
+            replay.take(row, said, lambda row: reasons.get(row.call, ()))
     return replay
 
 

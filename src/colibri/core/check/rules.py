@@ -60,18 +60,18 @@ class Rules:
 
     def _thought(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.thought(row, said, self.calls.caller(row))
+        self.sessions.thought(row, said, self.calls.caller)
         self._name_task(row)
 
     def _seal(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.seal(row, said, self.calls.caller(row))
+        self.sessions.seal(row, said, self.calls.caller)
 
     def _task(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
-        self.sessions.change(row, self.calls.caller(row))
+        self.sessions.change(row, self.calls.caller)
         if self._session is None:
-            self.tasks.take(row, said, self.calls.reasons(row))
+            self.tasks.take(row, said, self.calls.reasons)
 
     def _name_task(self, row: Row) -> None:
         if row.task is not None and self._session is None:

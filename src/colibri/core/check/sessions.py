@@ -4,7 +4,7 @@ goes on with each, and when it last gave a sign of life.
 Memory grows with the number of sessions: of a tree only the peaks and a few leaves are kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from colibri.core import merkle
@@ -22,6 +22,9 @@ class Caller(NamedTuple):
 
     seq: int
     said: Enter | None
+
+
+Callers = Callable[[Row], Caller | None]  # of the call that wrote a record, if that is open
 
 
 class Peaks:
@@ -152,7 +155,7 @@ class Sessions:
             session.caller, session.resumed, session.server = caller, row.seq, said.server
             self._judge_server(row, session, caller)
 
-    def change(self, row: Row, caller: Caller | None) -> None:
+    def change(self, row: Row, caller: Callers) -> None:
         """A task or task.text record, which is the work of a session."""
         if row.session is not None:
             self._going_on(row, "change-after-seal", caller)
@@ -161,7 +164,7 @@ class Sessions:
         """Whether a record has sealed a session; nobody's is never over."""
         return id in self._ended
 
-    def thought(self, row: Row, said: Thought | None, caller: Caller | None) -> None:
+    def thought(self, row: Row, said: Thought | None, caller: Callers) -> None:
         """A thought record; one that is erased keeps its place."""
         session = self._going_on(row, "thought-after-seal", caller)
         if session is None:
@@ -177,7 +180,7 @@ class Sessions:
                 self._note(row, "broken-thought-chain")
         session.push(row.seq, row.leaf)
 
-    def seal(self, row: Row, said: Seal, caller: Caller | None) -> None:
+    def seal(self, row: Row, said: Seal, caller: Callers | None) -> None:
         """A session.seal record."""
         self._ended.add(row.session or "")
         session = self._going_on(row, "second-seal", caller)
@@ -210,7 +213,7 @@ class Sessions:
             return None
         return f"{row['session_id']}: its records say otherwise: {', '.join(wrong)}"
 
-    def _going_on(self, row: Row, otherwise: str, caller: Caller | None = None) -> Session | None:
+    def _going_on(self, row: Row, otherwise: str, caller: Callers | None = None) -> Session | None:
         """The session of a record, if that is judged, opened and not sealed."""
         if self._only not in (None, row.session):
             return None
@@ -220,14 +223,15 @@ class Sessions:
         elif session.seal is not None:
             self._note(row, otherwise)
         else:
-            self._judge_server(row, session, caller)
+            if session.server is not None and caller is not None:
+                self._judge_server(row, session, caller(row))
             return session
         return None
 
     def _judge_server(self, row: Row, session: Session, caller: Caller | None) -> None:
         """Whether the process that makes a change is the one that goes on with its session."""
         enter = None if caller is None else caller.said
-        if enter is not None and session.server not in (enter.server, None):
+        if enter is not None and session.server != enter.server:
             self._note(row, "wrong-server", f"another process goes on with {row.session}")
 
     def _note(self, row: Row, code: str, detail: str = "") -> None:

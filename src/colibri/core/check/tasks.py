@@ -4,7 +4,7 @@ Memory grows with the number of tasks, not of records. A thought is evidence eve
 erased; a text that was erased is UNKNOWN until it is set again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from colibri.core.check.kinds import Taken, TaskFields, TaskTexts
@@ -24,6 +24,7 @@ _MOVES = {str(old): new for old, new in TRANSITIONS.items()}
 
 Made = Mapping[str, Any]  # field → [old, new]
 Texts = TaskTexts | None  # None: erased
+Reasons = Callable[[Row], Sequence[str | None]]  # the tasks of the thoughts of a record's call
 
 
 class Task:
@@ -86,8 +87,8 @@ class Tasks:
         if row.kind == "thought":
             self._thoughts[task] = row.seq
 
-    def take(self, row: Row, said: TaskFields | Texts, reasons: Sequence[str | None]) -> None:
-        """A task or task.text record; the reasons are the tasks of its call's thoughts."""
+    def take(self, row: Row, said: TaskFields | Texts, reasons: Reasons) -> None:
+        """A task or task.text record."""
         id = row.task or ""
         first = id not in self.known
         task = self.known.setdefault(id, Task(row)) if first else self.known[id]
@@ -192,7 +193,7 @@ class Tasks:
             task.values["holder"] = None
 
     def _judge_holder(
-        self, task: Task, step: _Step, said: TaskFields | Texts, reasons: Sequence[str | None]
+        self, task: Task, step: _Step, said: TaskFields | Texts, reasons: Reasons
     ) -> None:
         """Rules 11 and 12: who holds a task changes it."""
         row, made, holder = step.row, step.made, task.values["holder"]
@@ -282,11 +283,11 @@ def _taken(said: TaskFields | Texts) -> Taken | None:
     return said.takeover if isinstance(said, TaskFields) else None
 
 
-def _is_release(row: Row, made: Made, reasons: Sequence[str | None]) -> bool:
+def _is_release(row: Row, made: Made, reasons: Reasons) -> bool:
     """Whether a person takes a task from its holder, and says why."""
     is_person = (row.agent or "").startswith(HUMAN)
     only = made.keys() == {"holder"} and made["holder"][1] is None
-    return is_person and only and row.task in reasons
+    return is_person and only and row.task in reasons(row)
 
 
 def _is_creation(made: Made, fields: Iterable[str]) -> bool:
