@@ -35,4 +35,4 @@ def test_every_command_has_its_section() -> None:
     sections = re.findall(r"^## colibri (\w+)$", REFERENCE, re.MULTILINE)
     assert sorted(sections) == sorted(cli.COMMANDS)
     for name, module in cli.COMMANDS.items():
-        assert f"  {name:<10}{module.HELP}\n" in REFERENCE
+        assert f"  {name:<12}{module.HELP}\n" in REFERENCE

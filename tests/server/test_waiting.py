@@ -47,12 +47,40 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
         error = server.call("plain")["structuredContent"]["error"]
         assert error["code"] == "UNAVAILABLE"
         held.__exit__(None, None, None)
-        at_rest = threading.Event()  # what waits behind a refused round is refused with it
-        server.ctx.parts.write.put(at_rest.set)
-        assert at_rest.wait(PATIENCE)
         server.data("plain")
     outcomes = [(pair.outcome, pair.code) for pair in calls(database, "plain")]
     assert outcomes == [("ok", None), ("error", "UNAVAILABLE"), ("ok", None)]
+
+
+@pytest.mark.parametrize("lane", ["write", "read"])
+def test_whoever_tries_again_on_being_told_is_not_told_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lane: str
+) -> None:
+    """The second try reaches the lane before its thread has turned away what waited."""
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
+    server = Linked(config=project(tmp_path))
+    add_tool(server.ctx, tool("plain", lambda work, args: {}, lane=lane))
+    with server:
+        server.data("plain")
+        parts = server.ctx.parts
+        turn_away = parts.pipeline.turn_away
+        with holding(tmp_path / "data" / "colibri.db"):
+            told, released = threading.Event(), threading.Event()
+
+            def turn_away_and_wait(*args: Any) -> None:
+                turn_away(*args)
+                told.set()
+                assert released.wait(PATIENCE)
+
+            monkeypatch.setattr(parts.pipeline, "turn_away", turn_away_and_wait)
+            server.post("plain")
+            assert told.wait(PATIENCE)
+        monkeypatch.setattr(parts.pipeline, "turn_away", turn_away)
+        server.post("plain")
+        eventually(lambda: len(parts.load) == 1, "the second try is accepted")
+        released.set()
+        answers = [server.receive()["result"]["isError"] for _ in range(2)]
+    assert answers == [True, False]
 
 
 def test_all_that_waits_for_a_held_database_is_told_at_once(

@@ -1,6 +1,7 @@
 """A tool as the server holds it, a call on its way, how many may wait."""
 
 import threading
+import time
 
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
@@ -98,13 +99,14 @@ class Call:
     """
 
     __slots__ = (
-        "agent", "args", "caller", "cancelled", "digest", "duration_ms", "enter_ms", "entry", "id",
-        "lane", "name", "owner", "plain", "raw", "redacted", "refusal", "repeats", "request",
-        "session", "sink_entered", "taken", "task", "tool", "verified", "weight",
+        "agent", "args", "caller", "came", "cancelled", "digest", "duration_ms", "enter_ms",
+        "entry", "id", "lane", "name", "owner", "plain", "raw", "redacted", "refusal", "repeats",
+        "request", "session", "sink_entered", "taken", "task", "tool", "verified", "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
         self.request = request
+        self.came = time.monotonic()
         self.name = name
         self.raw = raw
         self.tool = tool

@@ -10,6 +10,8 @@
 | the same in the commit | outcome unknown | SAFE_MODE io |
 """
 
+import time
+
 from colibri.core.errors import Damaged, Unavailable
 from colibri.server.health import Health
 
@@ -19,7 +21,11 @@ class CommitFailed(Exception):
 
 
 class Busy(Unavailable):
-    """Another process holds the database: worth another try."""
+    """Another process holds the database, or did `at` this time: worth another try."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.at = time.monotonic()
 
 
 class Guard:

@@ -6,6 +6,7 @@ record is handed over as a Job.
 """
 
 import threading
+import time
 from collections import deque
 
 from colibri.core.errors import Unavailable
@@ -34,7 +35,9 @@ STOPPED = "the write thread has stopped"
 class Job:
     """A record that another lane wants in the ledger; `settled` is told how it went."""
 
-    __slots__ = ("_done", "_settled", "answered", "durable", "entry", "failure", "record", "until")
+    __slots__ = (
+        "_done", "_settled", "answered", "came", "durable", "entry", "failure", "record", "until",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Job:
         until: float = FOREVER,
     ) -> None:
         self.record = record
+        self.came = time.monotonic()
         self.durable = durable
         self.answered = answered
         self.until = until

@@ -76,18 +76,22 @@ class Lane:
             self.pipeline.abandon(call)
 
     def turn_away_waiting(self, problem: Busy) -> None:
-        """What is queued was blocked on the same lock: fail it together, but for the probes."""
+        """What was queued by then was blocked on the same lock: fail it together, but for the
+        probes. A client that has its answer already may have tried again: that is still to run.
+        """
         for job in self.collect(wait=False):
-            if job.is_waited_for:
+            if job.is_waited_for and job.came <= problem.at:
                 job.finish(problem)
             else:
                 self.inbox.put(job)
         waiting, self.calls = self.calls, deque()
         for item in waiting:
-            if isinstance(item, Call):
+            if not isinstance(item, Call):
+                item()
+            elif item.came <= problem.at:
                 self.pipeline.turn_away(item, UNAVAILABLE, problem.message)
             else:
-                item()
+                self.calls.append(item)
 
     def collect(self, *, wait: bool) -> list[Job]:
         """Sort what came into `calls`; the jobs are given back. With `wait`, blocks for one."""
