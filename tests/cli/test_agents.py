@@ -4,8 +4,11 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.client import COLIBRI, Server
-from tests.support.sample_project import Printed
+from tests.support.program import database_of, tamper
+from tests.support.sample_project import Printed, Shown
 
 
 def test_each_agent_is_credited_with_its_own_work(tmp_path: Path, colibri: Printed) -> None:
@@ -46,3 +49,49 @@ def test_a_project_in_which_nobody_has_worked_says_so(tmp_path: Path, colibri: P
     code, out, err = colibri(tmp_path, "agents")
     assert (code, out) == (0, "")
     assert "nobody has worked on this project yet" in err
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """One agent that has finished a task and holds another, and one that gave no name."""
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("task_create", title="one")
+        server.data("audit_session_start", intent="work", agent_id="ada")
+        server.data("task_create", title="two")
+        steps = ["GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"]
+        reason = {"type": "reflection", "content": "because"}
+        server.data("task_update", task_id="T-0001", status=steps, thought=reason)
+        server.data("task_update", task_id="T-0002", claim=True)
+        server.data("audit_verify_chain")
+    return tmp_path
+
+
+def test_what_an_agent_holds_and_leaves_is_left_behind(
+    project: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, nameless = json.loads(colibri(project, "agents", "--json")[1])
+    assert (ada["name"], ada["holds"], ada["abandoned"]) == ("ada", 1, 0)
+    assert (nameless["name"], nameless["calls"]) == (None, 1)
+    monkeypatch.setenv("COLIBRI_CLAIM_MINUTES", "0.0001")
+    ada, _ = json.loads(colibri(project, "agents", "--json")[1])
+    assert (ada["holds"], ada["abandoned"]) == (1, 1)
+
+
+def test_a_pipe_gets_columns_and_a_terminal_what_there_is_to_say(
+    project: Path, colibri: Printed, shown: Shown
+) -> None:
+    headings, ada, nameless = colibri(project, "agents")[1].splitlines()
+    assert headings.split()[:2] == ["AGENT", "DONE"]
+    assert (ada.split()[:2], nameless.split()[:2]) == (["ada", "1"], ["-", "0"])
+    text = shown(120, "agents", project=project)
+    assert (
+        "ada  1 done, 1 in hand  1 thought · 0 of 5 calls refused · 0 of 1 session sealed" in text
+    )
+    assert "1 check of the log · last seen" in text.replace("\n  ", " ")
+    assert "(no name)  no task moved to an end" in text
+
+
+def test_a_record_that_cannot_be_read_is_not_counted(project: Path, colibri: Printed) -> None:
+    tamper(database_of(project), "UPDATE ledger SET body = x'7b' WHERE kind = 'task'")
+    ada, _ = json.loads(colibri(project, "agents", "--json")[1])
+    assert (ada["finished"], ada["thoughts"]) == (0, 1)

@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import threading
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -16,8 +17,11 @@ import pytest
 from colibri import VERSION
 from colibri.cli import person
 from colibri.cli.show import times
+from colibri.core.errors import ResourceError
+from colibri.server import clock
 from tests.cli.test_report import evidence
 from tests.support.client import COLIBRI, Server
+from tests.support.ledger_reader import holding
 from tests.support.sample_project import Printed
 from tests.vectors.builder import bundle_from
 
@@ -260,3 +264,29 @@ def test_no_thread_is_left_behind(tmp_path: Path, colibri: Printed) -> None:
     before = threading.active_count()
     colibri(tmp_path, "add", "one")
     assert threading.active_count() == before
+
+
+def test_a_thought_about_no_task_is_refused_with_the_way_to_find_one(
+    tmp_path: Path, colibri: Printed
+) -> None:
+    code, out, err = colibri(tmp_path, "note", "x", "--task", "T-0099")
+    assert (code, out) == (1, "")
+    assert "ERR_NOT_FOUND: there is no task T-0099" in err
+    assert "tasks lists tasks" in err
+
+
+def test_a_ledger_that_another_process_holds_is_a_resource_error(
+    tmp_path: Path, colibri: Printed, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("add", "one")
+    monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
+    with holding(tmp_path / "data" / "colibri.db"):
+        code, out, err = colibri(tmp_path, "add", "two")
+    assert (code, out) == (75, "")
+    assert "another process held the database" in err
+
+
+def test_what_the_server_does_not_know_is_a_resource_error(tmp_path: Path) -> None:
+    options = Namespace(project=str(tmp_path), json=False)
+    with person.at_work(options) as me, pytest.raises(ResourceError, match="did not answer"):
+        me.request("no/such", {})

@@ -66,7 +66,7 @@ def _show(one: Agent) -> None:
     done = ", ".join(f"{number} {what}" for number, what in counts if number)
     facts = [terminal.count(one.thoughts, "thought"), f"{one.refused} of {one.calls} calls refused"]
     facts += [f"{one.sealed} of {terminal.count(one.sessions, 'session')} sealed"]
-    facts += [f"log checked {one.verified} times"] if one.verified else []
+    facts += [f"{terminal.count(one.verified, 'check')} of the log"] if one.verified else []
     facts += [f"last seen {times.shown(one.last_at)}"]
     terminal.line(
         (name, "bold"),
