@@ -1,4 +1,4 @@
-"""The seeds, clause by clause; and the server in this process that their tests talk to."""
+"""The requirements one by one, and the server in this process that their tests talk to."""
 
 import json
 import queue

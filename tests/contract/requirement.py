@@ -1,4 +1,4 @@
-"""@requirement: which clauses of the manifest a test proves."""
+"""@requirement: which requirements of the manifest a test proves."""
 
 import tomllib
 from pathlib import Path
@@ -9,12 +9,12 @@ FOLDER = Path(__file__).parent
 
 
 def requirement(*ids: str) -> pytest.MarkDecorator:
-    """Mark a test with the ids of the clauses that it proves."""
+    """Mark a test with the ids of the requirements that it proves."""
     return pytest.mark.requirement(*ids)
 
 
 def manifest() -> dict[str, dict[str, str]]:
-    """Every clause by its id."""
+    """Every requirement by its id."""
     entries: dict[str, dict[str, str]] = tomllib.loads(
         (FOLDER / "manifest.toml").read_text(encoding="utf-8")
     )

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 
 from tests.contract.requirement import FOLDER, manifest, requirement
+from tests.support.specification import cited, clauses
 
 FIELDS = {"source", "sentence", "overruled", "later"}
 
@@ -48,20 +49,21 @@ def gaps(entries: dict[str, dict[str, str]], named: dict[str, list[str]]) -> lis
 
 
 def test_every_clause_has_a_test_and_every_test_a_clause() -> None:
-    """Style §4: `tests/contract/` maps each clause to its tests, checked both ways."""
+    """`tests/contract/` maps each requirement to its tests, checked both ways."""
     assert gaps(manifest(), claims(modules())) == []
 
 
 def test_every_entry_says_what_is_required_and_where_it_is_written() -> None:
-    """Style §1.7: stable id, sentence of the required behaviour, source clause."""
+    """A stable id, a sentence, and the clauses of the specification that hold it."""
     for id, entry in manifest().items():
         assert {"source", "sentence"} <= entry.keys() <= FIELDS, id
         assert all(entry.values()), id
-        assert entry["source"].startswith(id[:3]), id
+        assert f"Specification {', '.join(cited(entry['source']))}" == entry["source"], id
+        assert set(cited(entry["source"])) <= clauses().keys(), id
 
 
 def test_the_26_tests_of_the_contract_are_all_in_the_manifest() -> None:
-    """Seed 000 §8: T-1 … T-26."""
+    """T-1 … T-26, which tests name."""
     named = {id for id in manifest() if id.startswith("000:T-")}
     assert named == {f"000:T-{number}" for number in range(1, 27)}
 
