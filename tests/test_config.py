@@ -30,7 +30,7 @@ def problems(environ: dict[str, str], project: str | None = None) -> tuple[str, 
 
 
 def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
-    """Design §11."""
+    """Specification 14.1."""
     assert load(str(tmp_path), {}) == Config(
         mode=Mode.FULL,
         project=str(tmp_path),
@@ -62,21 +62,21 @@ def test_every_known_variable_is_tried_here() -> None:
 
 
 def test_an_empty_value_counts_as_unset(tmp_path: Path) -> None:
-    """Design §11: also for names that would be refused."""
+    """Specification 14.2: also for names that would be refused."""
     empty = dict.fromkeys([*KNOWN, "AMS_MODE", "COLIBRI_NO_SUCH", "CLAUDE_PROJECT_DIR"], "")
     assert load(str(tmp_path), empty) == load(str(tmp_path), {})
 
 
 @pytest.mark.parametrize("mode", ["FULL", "READONLY", "TEST", "MINIMAL"])
 def test_each_mode_is_taken(mode: str) -> None:
-    """Design §10; detect_mode says the same."""
+    """Specification 10.1; detect_mode says the same."""
     assert load(environ={"COLIBRI_MODE": mode}).mode == mode
     assert detect_mode({"COLIBRI_MODE": mode}) == mode
 
 
 @pytest.mark.parametrize("mode", ["full", "SAFE_MODE", " FULL", "FULL\n"])
 def test_another_mode_is_refused_with_the_four(mode: str) -> None:
-    """Design §11: a bad value names what is right, and is not repeated."""
+    """Specification 14.3: a bad value names what is right, and is not repeated."""
     sentence = "COLIBRI_MODE must be one of FULL, READONLY, TEST, MINIMAL"
     assert problems({"COLIBRI_MODE": mode}) == (sentence,)
     with pytest.raises(ConfigError, match=sentence):
@@ -84,7 +84,7 @@ def test_another_mode_is_refused_with_the_four(mode: str) -> None:
 
 
 def test_test_mode_has_a_database_of_its_own(tmp_path: Path) -> None:
-    """Design §10: unless one is named."""
+    """Specification 10.6: unless one is named."""
     test = {"COLIBRI_MODE": "TEST"}
     assert load(str(tmp_path), test).db_path == str(tmp_path / "data" / "colibri-test.db")
     named = load(str(tmp_path), {**test, "COLIBRI_DB_PATH": "mine.db"})
@@ -93,12 +93,12 @@ def test_test_mode_has_a_database_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("level", LOG_LEVELS)
 def test_each_log_level_is_taken(level: str) -> None:
-    """Design §11."""
+    """Specification 14.1."""
     assert load(environ={"COLIBRI_LOG_LEVEL": level}).log_level == level
 
 
 def test_another_log_level_is_refused() -> None:
-    """Design §11."""
+    """Specification 14.3."""
     assert problems({"COLIBRI_LOG_LEVEL": "warning"}) == (
         "COLIBRI_LOG_LEVEL must be one of error, warn, info, debug",
     )
@@ -108,7 +108,7 @@ def test_another_log_level_is_refused() -> None:
 def test_a_number_is_taken_within_its_bounds(
     name: str, field: str, default: int, least: int
 ) -> None:
-    """Design §11."""
+    """Specification 14.1."""
     assert getattr(load(environ={}), field) == default
     for value in (least, 20, MOST):
         assert getattr(load(environ={name: str(value)}), field) == value
@@ -134,7 +134,7 @@ def test_a_number_is_taken_within_its_bounds(
 def test_what_is_no_such_number_is_refused(
     name: str, field: str, default: int, least: int, text: str
 ) -> None:
-    """Design §11: with the bounds, without the value."""
+    """Specification 14.3: with the bounds, without the value."""
     assert problems({name: text}) == (f"{name} must be a whole number from {least} to {MOST}",)
     if least > 0:
         assert len(problems({name: str(least - 1)})) == 1
@@ -145,7 +145,7 @@ def test_what_is_no_such_number_is_refused(
     [("60", 60.0), ("0.5", 0.5), (".25", 0.25), ("7.", 7.0), ("0.001", 0.001), (str(MOST), MOST)],
 )
 def test_the_minutes_of_a_claim_may_be_fractions(text: str, minutes: float) -> None:
-    """Next §3."""
+    """Specification 14.1."""
     assert load(environ={"COLIBRI_CLAIM_MINUTES": text}).claim_minutes == minutes
 
 
@@ -157,13 +157,13 @@ def test_the_minutes_of_a_claim_may_be_fractions(text: str, minutes: float) -> N
     ],
 )
 def test_what_is_no_number_of_minutes_is_refused(text: str) -> None:
-    """Design §11: with what is right, without the value."""
+    """Specification 14.3: with what is right, without the value."""
     sentence = "COLIBRI_CLAIM_MINUTES must be a number of minutes above 0, such as 60 or 0.5"
     assert problems({"COLIBRI_CLAIM_MINUTES": text}) == (sentence,)
 
 
 def test_paths_are_relative_to_the_project(tmp_path: Path) -> None:
-    """Design §11; an absolute one stays as it is."""
+    """Specification 14.1; an absolute one stays as it is."""
     settings = load(
         str(tmp_path), {"COLIBRI_DB_PATH": "x/y.db", "COLIBRI_SKILLS_ROOT": "/abs/skills"}
     )
@@ -174,7 +174,7 @@ def test_paths_are_relative_to_the_project(tmp_path: Path) -> None:
 def test_the_project_is_the_option_then_claudes_then_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design §11: hosts differ."""
+    """Specification 14.6: hosts differ."""
     option, claude, working = (tmp_path / name for name in ("option", "claude", "working"))
     for folder in (option, claude, working):
         folder.mkdir()
@@ -189,7 +189,7 @@ def test_the_project_is_the_option_then_claudes_then_the_working_directory(
 def test_a_relative_project_becomes_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design §11: server_health shows absolute paths."""
+    """Specification 14.6: server_health shows absolute paths."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)
     settings = load("here", {})
@@ -198,7 +198,7 @@ def test_a_relative_project_becomes_absolute(
 
 
 def test_a_project_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """Design §11: it is not created, a misspelt path would start a new ledger."""
+    """Specification 14.6: it is not created, a misspelt path would start a new ledger."""
     (problem,) = problems({}, str(tmp_path / "missing"))
     assert str(tmp_path / "missing") in problem
     assert not (tmp_path / "missing").exists()
@@ -214,7 +214,7 @@ def test_a_file_is_not_taken_for_a_project(tmp_path: Path) -> None:
 def test_a_working_directory_that_is_gone_is_a_problem_of_the_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design §11: named like any other, instead of a traceback."""
+    """Specification 14.5: named like any other, instead of a traceback."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir("gone")
@@ -226,13 +226,13 @@ def test_a_working_directory_that_is_gone_is_a_problem_of_the_configuration(
 
 @pytest.mark.parametrize("name", ["AMS_MODE", "AMS_", "AMS_DB_PATH"])
 def test_any_ams_variable_is_refused(name: str) -> None:
-    """Seed 001 §8, design §11."""
+    """Specification 14.4."""
     (problem,) = problems({name: "x"})
     assert problem.startswith(f"{name} belongs to the old AMS runtime: unset it")
 
 
 def test_an_unknown_colibri_variable_is_refused_with_the_known_ones() -> None:
-    """Design §11: a misspelling is not ignored."""
+    """Specification 14.4: a misspelling is not ignored."""
     (problem,) = problems({"COLIBRI_DB": "x"})
     assert problem.startswith("COLIBRI_DB is not known: unset it")
     assert all(name in problem for name in KNOWN)
@@ -245,7 +245,7 @@ def test_variables_of_others_are_ignored() -> None:
 
 
 def test_all_problems_are_named_at_once(tmp_path: Path) -> None:
-    """Design §11: naming each."""
+    """Specification 14.5: naming each."""
     bad = {
         "AMS_MODE": "secret-1",
         "COLIBRI_TYPO": "secret-2",
@@ -273,7 +273,7 @@ def test_without_an_argument_the_process_environment_is_read(
 
 
 def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
-    """Seed 002: what was decided at start stays."""
+    """Specification 14.7: what was decided at start stays."""
     settings = load(str(tmp_path), {})
     with pytest.raises(AttributeError, match="frozen"):
         settings.mode = Mode.TEST  # type: ignore[misc]

@@ -82,13 +82,13 @@ def uses(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_place_that_opens_a_file_is_known_not_to_open_the_database() -> None:
-    """Design §12."""
+    """Specification 15.2."""
     found = {place for name, tree in modules() for place in openings(tree, name)}
     assert found == set(LISTED)
 
 
 def test_nothing_that_copies_or_maps_files_is_used() -> None:
-    """Design §12: a second SQLite in the process would cancel locks too."""
+    """Specification 15.2: a second SQLite in the process would cancel locks too."""
     assert {use for _, tree in modules() for use in uses(tree)} == HARMLESS
 
 

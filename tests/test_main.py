@@ -30,7 +30,7 @@ def test_version_is_one_line_on_stdout(tmp_path: Path) -> None:
 def test_help_says_what_it_is_and_which_commands_there_are(
     tmp_path: Path, arguments: list[str]
 ) -> None:
-    """Design §1: a user who knows nothing finds the next step."""
+    """Specification 1.2: a user who knows nothing finds the next step."""
     code, out, err = colibri(*arguments, cwd=tmp_path)
     assert (code, err) == (0, "")
     assert out.startswith("usage: colibri ")
@@ -38,7 +38,7 @@ def test_help_says_what_it_is_and_which_commands_there_are(
 
 
 def test_the_help_of_serve_names_every_variable_and_exit_code(tmp_path: Path) -> None:
-    """Design §11."""
+    """Specification 14.1."""
     code, out, err = colibri("serve", "--help", cwd=tmp_path)
     assert (code, err) == (0, "")
     assert [name for name in KNOWN if name not in out] == []
@@ -76,7 +76,7 @@ def test_a_bad_option_is_explained_on_stderr(
     ],
 )
 def test_serve_takes_its_project(tmp_path: Path, options: list[str]) -> None:
-    """Design §11: the database is made there, not in the working directory."""
+    """Specification 14.6: the database is made there, not in the working directory."""
     project, working = tmp_path / "project", tmp_path / "working"
     project.mkdir()
     working.mkdir()
@@ -88,7 +88,7 @@ def test_serve_takes_its_project(tmp_path: Path, options: list[str]) -> None:
 
 
 def test_every_problem_of_the_configuration_is_a_line_and_the_exit_code_73(tmp_path: Path) -> None:
-    """Design §11: naming each and what to do."""
+    """Specification 14.5: naming each and what to do."""
     code, out, err = colibri(
         "serve",
         cwd=tmp_path,
@@ -112,7 +112,7 @@ def test_every_problem_of_the_configuration_is_a_line_and_the_exit_code_73(tmp_p
 
 
 def test_a_project_that_is_not_there_is_exit_code_73(tmp_path: Path) -> None:
-    """Design §11: it is named and not created."""
+    """Specification 14.6: it is named and not created."""
     missing = tmp_path / "missing"
     code, out, err = colibri("serve", "--project", str(missing), cwd=tmp_path, stdin=PING)
     assert (code, out) == (73, "")
@@ -124,7 +124,7 @@ def test_a_project_that_is_not_there_is_exit_code_73(tmp_path: Path) -> None:
 
 
 def test_a_database_that_cannot_be_opened_is_exit_code_75_at_the_end(tmp_path: Path) -> None:
-    """Design §10: it stays up and answers until the input ends."""
+    """Specification 11.5: it stays up and answers until the input ends."""
     (tmp_path / "data").write_text("a file where a folder should be", encoding="utf-8")
     code, out, err = colibri("serve", cwd=tmp_path, stdin=PING)
     assert (code, json.loads(out)["result"]) == (75, {})

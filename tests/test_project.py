@@ -56,6 +56,7 @@ def test_without_a_ledger_or_a_repository_it_is_where_the_search_began(top: Path
 
 
 def test_the_nearest_ledger_above_is_taken_before_any_repository(top: Path) -> None:
+    """Specification 14.8."""
     outer = ledger(repository(top / "outer"))
     nested = repository(outer / "nested")
     assert project.find(inside(nested)) == found(outer, HOLDS_LEDGER)
@@ -64,6 +65,7 @@ def test_the_nearest_ledger_above_is_taken_before_any_repository(top: Path) -> N
 
 
 def test_without_a_ledger_it_is_the_root_of_the_innermost_repository(top: Path) -> None:
+    """Specification 14.8."""
     outer = repository(top / "outer")
     assert project.find(inside(outer)) == found(outer, IS_REPOSITORY)
     nested = repository(outer / "nested")
@@ -71,6 +73,7 @@ def test_without_a_ledger_it_is_the_root_of_the_innermost_repository(top: Path) 
 
 
 def test_work_trees_share_the_ledger_of_the_main_one(top: Path) -> None:
+    """Specification 14.8."""
     main = repository(top / "main")
     tree = work_tree(main, top / "elsewhere" / "tree")
     start = inside(tree)
@@ -125,6 +128,7 @@ def test_a_git_file_that_says_nothing_useful_is_passed_over(top: Path, text: byt
 def test_links_and_odd_things_in_the_places_of_a_ledger_or_repository_do_not_count(
     top: Path,
 ) -> None:
+    """Specification 14.9."""
     real = ledger(top / "real")
     for name, target in (("file", real / "data" / "colibri.db"), ("folder", real / "data")):
         place = top / name
@@ -143,6 +147,7 @@ def test_links_and_odd_things_in_the_places_of_a_ledger_or_repository_do_not_cou
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
 def test_what_belongs_to_somebody_else_does_not_count(top: Path) -> None:
+    """Specification 14.9."""
     theirs = ledger(top / "theirs")
     os.chown(theirs / "data" / "colibri.db", 12345, 12345)
     start = inside(theirs)
@@ -154,6 +159,7 @@ def test_what_belongs_to_somebody_else_does_not_count(top: Path) -> None:
 
 
 def test_a_directory_where_everybody_may_write_is_never_taken(top: Path) -> None:
+    """Specification 14.9."""
     shared = ledger(top / "shared")
     shared.chmod(0o1777)
     start = inside(shared)
@@ -161,6 +167,7 @@ def test_a_directory_where_everybody_may_write_is_never_taken(top: Path) -> None
 
 
 def test_the_home_directory_is_taken_only_by_who_starts_there(top: Path) -> None:
+    """Specification 14.9."""
     home = ledger(repository(top / "home"))
     start = inside(home)
     assert project.find(start) == (start, IS_START)

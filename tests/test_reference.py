@@ -24,7 +24,7 @@ def reference() -> str:
 
 
 def test_the_reference_is_current() -> None:
-    """Style §4: generated documents are rebuilt by a script and diffed in the tests."""
+    """Specification 18.3: generated documents are rebuilt by a script and diffed in the tests."""
     done = run("--check")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -44,7 +44,7 @@ def test_a_stale_reference_fails_the_check_and_is_mended_without_it(
 
 
 def test_every_tool_has_its_section_with_every_argument(reference: str) -> None:
-    """Design §7: the tools, in the order of the catalogue."""
+    """Specification 5.1: the tools, in the order of the catalogue."""
     sections = re.findall(r"^## (\w+)$", reference, re.MULTILINE)
     assert sections == [tool.name for tool in CATALOGUE]
     for tool in CATALOGUE:
@@ -72,7 +72,7 @@ def test_every_tool_has_the_fields_of_its_answer(reference: str) -> None:
 
 
 def test_the_refusals_that_are_listed_are_those_that_the_store_can_raise(reference: str) -> None:
-    """Design §7: the column of refusals."""
+    """Specification 5.1: the column of refusals."""
     source = (ROOT / "src" / "colibri" / "store").glob("*.py")
     tools = [file for file in source if file.stem != "erasure"]  # which is a command's
     raised = {code for file in tools for code in _codes(file.read_text(encoding="utf-8"))}

@@ -20,7 +20,7 @@ EXAMPLE = re.compile(r"^  (?:\w+=\S+ )*colibri (\S+)(.*?)(?:  .*)?$", re.MULTILI
 
 
 def test_the_overview_names_each_command_once_in_its_group() -> None:
-    """Design §1: a user who knows nothing finds the next step."""
+    """Specification 1.2: a user who knows nothing finds the next step."""
     text = cli.overview(80)
     listed = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
     assert sorted(listed) == sorted(NAMES)

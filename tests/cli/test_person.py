@@ -158,6 +158,7 @@ def test_edit_says_what_it_lacks_and_what_cannot_be_both(tmp_path: Path, colibri
 def test_a_task_that_an_agent_holds_is_refused_and_can_be_released_with_a_reason(
     tmp_path: Path, colibri: Printed, typed: Typed
 ) -> None:
+    """Specification 8.3, 8.7."""
     typed("add", "one")
     with Server(tmp_path, COLIBRI) as server:
         session = server.data("audit_session_start", intent="work", agent_id="robot")["session_id"]
@@ -247,6 +248,7 @@ def test_a_ledger_that_cannot_be_opened_is_a_resource_error(
 
 
 def test_an_mcp_client_cannot_pass_for_a_person(tmp_path: Path) -> None:
+    """Specification 7.13."""
     with Server(tmp_path, COLIBRI) as server:
         answer = server.call("audit_session_start", intent="x", agent_id=ME)["structuredContent"]
     assert answer["error"]["code"] == "INVALID_PARAMS"

@@ -20,7 +20,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_stale_page_fails_the_check_and_is_mended_without_it(tmp_path: Path) -> None:
-    """Style §4: generated documents are rebuilt by a script and diffed in the tests."""
+    """Specification 18.3: generated documents are rebuilt by a script and diffed in the tests."""
     file = tmp_path / "cli.md"
     stale = REFERENCE.replace("--follow", "--fellow")
     file.write_text(stale, encoding="utf-8")

@@ -240,7 +240,7 @@ def test_an_empty_log_can_be_restored(project: Path, capsys: Capture) -> None:
 def test_a_copy_of_an_older_schema_is_restored_and_migrated_by_the_next_start(
     project: Path, capsys: Capture
 ) -> None:
-    """Design §12: schema not newer."""
+    """Specification 15.8: schema not newer."""
     old = open_writer(
         str(project / "older.db"),
         lock_timeout=1.0,

@@ -133,7 +133,7 @@ def test_a_session_or_a_task_is_checked_alone(project: Path, capsys: Capture) ->
 
 
 def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys: Capture) -> None:
-    """Design §9: neither is a break, and neither is passed over."""
+    """Specification 9.8, 9.10: neither is a break, and neither is passed over."""
     with opened(project) as db:
         lab = Lab(db)
         lab.erase(9)

@@ -1,4 +1,4 @@
-"""start, stop and main: seed 000 §6 and T-19 to T-23."""
+"""start, stop and main."""
 
 import re
 import shutil
@@ -92,7 +92,7 @@ def server(stub: Stub, logged: list[str] | None = None, **env: str) -> ColibriSe
 
 @requirement("000:T-19", "000:6a:start")
 def test_start_returns_when_the_transport_is_connected(stub: Stub) -> None:
-    """T-19; design §10: no client has said anything yet."""
+    """T-19; Specification 11.1, 16.7: no client has said anything yet."""
     ctx = server(stub)
     start(ctx)
     assert stub.steps == ["start"]
@@ -103,7 +103,7 @@ def test_start_returns_when_the_transport_is_connected(stub: Stub) -> None:
 
 @requirement("000:6a:start")
 def test_start_says_why_a_transport_did_not_connect(stub: Stub) -> None:
-    """Seed 000 §6a: it ends when the transport is connected, or not at all."""
+    """Specification 16.7: it ends when the transport is connected, or not at all."""
 
     def refuse() -> None:
         raise ConnectionRefusedError("nobody there")
@@ -117,7 +117,7 @@ def test_start_says_why_a_transport_did_not_connect(stub: Stub) -> None:
 
 @requirement("000:T-20", "000:6b:timeout")
 def test_start_gives_up_on_a_transport_that_never_connects(stub: Stub) -> None:
-    """T-20."""
+    """T-20; Specification 11.4."""
     logged: list[str] = []
     ctx = server(stub, logged, COLIBRI_STARTUP_TIMEOUT_MS="20")
     stub.connect.clear()
@@ -129,7 +129,7 @@ def test_start_gives_up_on_a_transport_that_never_connects(stub: Stub) -> None:
 
 @requirement("000:6b:timeout")
 def test_a_startup_timeout_ends_the_process_with_75() -> None:
-    """Seed 000 §6b.3."""
+    """Specification 11.4."""
     done = execute(
         [sys.executable, "-c", ENDLESS],
         env=environment(COLIBRI_STARTUP_TIMEOUT_MS="20", COLIBRI_MODE="MINIMAL"),
@@ -141,7 +141,7 @@ def test_a_startup_timeout_ends_the_process_with_75() -> None:
 
 @requirement("000:T-21", "000:6b:handlers")
 def test_start_installs_the_handlers_for_unhandled_errors(stub: Stub) -> None:
-    """T-21; and the end of the server takes them away again."""
+    """T-21; Specification 16.8: and the end of the server takes them away again."""
     before = (sys.excepthook, threading.excepthook)
     ctx = server(stub)
     start(ctx)
@@ -153,7 +153,7 @@ def test_start_installs_the_handlers_for_unhandled_errors(stub: Stub) -> None:
 
 @requirement("000:T-22")
 def test_a_second_start_does_not_install_them_again(stub: Stub) -> None:
-    """T-22: two servers in one process share the first one's handlers."""
+    """T-22; Specification 16.8: two servers in one process share the first one's handlers."""
     first, second = server(stub), server(Stub())
     start(first)
     installed = (sys.excepthook, threading.excepthook)
@@ -166,7 +166,7 @@ def test_a_second_start_does_not_install_them_again(stub: Stub) -> None:
 
 @requirement("000:T-21")
 def test_start_leaves_the_handlers_alone_when_told_to(stub: Stub) -> None:
-    """Seed 000 §13 R-5: a test runner has its own."""
+    """Specification 16.8: a test runner has its own."""
     before = (sys.excepthook, threading.excepthook)
     ctx = create_server(
         transport=stub, mode="FULL", logger=lambda _line: None, install_handlers=False
@@ -179,7 +179,7 @@ def test_start_leaves_the_handlers_alone_when_told_to(stub: Stub) -> None:
 @requirement("000:6b:handlers")
 @pytest.mark.parametrize("thread", ["main", "other"])
 def test_an_unhandled_error_is_logged_and_shuts_the_server_down(stub: Stub, thread: str) -> None:
-    """Seed 000 §6b.1; design §4: in order, with exit code 1."""
+    """Specification 3.14: in order, with exit code 1."""
     logged: list[str] = []
     ctx = server(stub, logged)
     start(ctx)
@@ -200,7 +200,7 @@ def test_an_unhandled_error_is_logged_and_shuts_the_server_down(stub: Stub, thre
 
 @requirement("000:6b:starting", "000:6b:ready")
 def test_one_line_before_connecting_and_one_after(stub: Stub) -> None:
-    """Seed 000 §6b.2, §6b.4."""
+    """Specification 11.3."""
     logged: list[str] = []
     stub.observe = logged
     ctx = server(stub, logged)
@@ -216,7 +216,7 @@ def test_one_line_before_connecting_and_one_after(stub: Stub) -> None:
 
 @requirement("000:T-23", "000:6c:stop")
 def test_stop_closes_the_transport(stub: Stub) -> None:
-    """T-23: of a server that nobody runs."""
+    """T-23; Specification 16.9: of a server that nobody runs."""
     ctx = server(stub)
     start(ctx)
     stop(ctx)
@@ -225,7 +225,7 @@ def test_stop_closes_the_transport(stub: Stub) -> None:
 
 @requirement("000:6c:stop")
 def test_stop_waits_for_the_thread_that_runs_the_server(stub: Stub) -> None:
-    """Seed 000 §6c: it returns when the transport is closed, whoever closes it."""
+    """Specification 16.9: it returns when the transport is closed, whoever closes it."""
     ctx = server(stub)
     start(ctx)
     codes: list[int] = []
@@ -241,14 +241,14 @@ def test_stop_waits_for_the_thread_that_runs_the_server(stub: Stub) -> None:
 
 @requirement("000:6c:stop")
 def test_a_server_that_was_never_started_can_be_stopped(stub: Stub) -> None:
-    """Seed 000 §6c: tests use it for teardown."""
+    """Specification 16.9: tests use it for teardown."""
     stop(server(stub))
     assert stub.steps == ["close"]
 
 
 @requirement("000:6d:fatal")
 def test_what_main_cannot_handle_is_fatal(tmp_path: Path) -> None:
-    """Seed 000 §6d: an installation with a broken file."""
+    """Specification 11.7: an installation with a broken file."""
     package = tmp_path / "lib" / "colibri"
     shutil.copytree(Path(colibri.__file__).parent, package)
     (package / "tools" / "catalogue.json").write_text("{", encoding="utf-8")

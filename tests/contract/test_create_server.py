@@ -1,4 +1,4 @@
-"""create_server makes a server and touches nothing: seed 000 §1, §3, T-1 to T-7, T-24 to T-26."""
+"""create_server makes a server and touches nothing."""
 
 import ast
 import inspect
@@ -60,7 +60,7 @@ def descriptors() -> list[str]:
 
 @requirement("000:1:exports")
 def test_the_public_names_are_exactly_the_eleven() -> None:
-    """Seed 000 §1: no more, no fewer."""
+    """Specification 16.1: no more, no fewer."""
     visible = {
         name
         for name, value in vars(server).items()
@@ -72,7 +72,7 @@ def test_the_public_names_are_exactly_the_eleven() -> None:
 
 @requirement("000:1a:types")
 def test_a_tool_config_needs_an_input_schema_and_is_for_the_write_lane() -> None:
-    """Seed 000 §1a.4: every tool has a schema."""
+    """Specification 16.5: every tool has a schema."""
     for name in sorted(PUBLIC):
         assert isinstance(getattr(server, name), type) == name[0].isupper(), name
     with pytest.raises(TypeError, match="input_schema"):
@@ -82,7 +82,7 @@ def test_a_tool_config_needs_an_input_schema_and_is_for_the_write_lane() -> None
 
 @requirement("000:1a:context")
 def test_the_context_offers_what_callers_may_use() -> None:
-    """Seed 000 §1a.5."""
+    """Specification 16.4."""
     ctx = create_server()
     assert isinstance(ctx, ColibriServerContext)
     for name in ("register_colibri_tool", "start", "stop", "get_version", "get_mode", "run"):
@@ -92,7 +92,7 @@ def test_the_context_offers_what_callers_may_use() -> None:
 
 @requirement("000:1b:signatures")
 def test_the_functions_take_what_the_contract_says() -> None:
-    """Seed 000 §3a and §4a, with the options of design §3."""
+    """Specification 16.2, 16.4."""
     options = inspect.signature(create_server).parameters
     assert list(options) == [
         "audit_sink",
@@ -116,7 +116,7 @@ def test_the_functions_take_what_the_contract_says() -> None:
 
 @requirement("000:1d:main")
 def test_importing_the_server_does_not_run_it() -> None:
-    """Seed 000 §1d: tests import the module without a server starting."""
+    """Specification 16.1: tests import the module without a server starting."""
     done = python("import colibri.server, colibri.__main__, colibri.server.context; print('idle')")
     assert (done.stdout, done.stderr, done.returncode) == ("idle\n", "", 0)
 
@@ -126,7 +126,7 @@ def test_importing_the_server_does_not_run_it() -> None:
 
 @requirement("000:T-1", "000:3b:defaults", "000:3c:no-sink")
 def test_the_defaults_are_the_package_version_and_full_mode() -> None:
-    """T-1; seed 000 §3b, §3c: no option is needed."""
+    """T-1; Specification 16.2: no option is needed."""
     ctx = create_server()
     assert ctx.get_version() == colibri.VERSION
     assert ctx.get_mode() == "FULL"
@@ -134,7 +134,7 @@ def test_the_defaults_are_the_package_version_and_full_mode() -> None:
 
 @requirement("000:3b:defaults")
 def test_the_default_logger_is_stderr_and_the_default_transport_is_stdio() -> None:
-    """Seed 000 §3b.4, §3b.7: stdout belongs to the protocol."""
+    """Specification 16.2, 2.20: stdout belongs to the protocol."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     program = "from colibri.server import *; c = create_server(); start(c); exit(c.run())"
     done = execute([sys.executable, "-c", program], input=request + "\n")
@@ -145,20 +145,20 @@ def test_the_default_logger_is_stderr_and_the_default_transport_is_stdio() -> No
 
 @requirement("000:T-2")
 def test_the_version_can_be_given() -> None:
-    """T-2."""
+    """T-2; Specification 16.2."""
     assert create_server(version="9.9.9-test").get_version() == "9.9.9-test"
 
 
 @requirement("000:T-3")
 def test_a_given_mode_bypasses_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-3: the environment alone would be refused."""
+    """T-3; Specification 16.2: the environment alone would be refused."""
     monkeypatch.setenv("COLIBRI_MODE", "no such mode")
     assert create_server(mode="READONLY").get_mode() == "READONLY"
 
 
 @requirement("000:T-6")
 def test_a_valid_environment_is_read_without_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T-6."""
+    """T-6; Specification 16.2."""
     monkeypatch.setenv("COLIBRI_MODE", "MINIMAL")
     monkeypatch.setenv("COLIBRI_STARTUP_TIMEOUT_MS", "5000")
     assert create_server().get_mode() == "MINIMAL"
@@ -166,7 +166,7 @@ def test_a_valid_environment_is_read_without_complaint(monkeypatch: pytest.Monke
 
 @requirement("000:T-26")
 def test_a_bad_environment_is_not_swallowed() -> None:
-    """T-26: AMS_MODE is refused, in a process of its own."""
+    """T-26; Specification 14.4: AMS_MODE is refused, in a process of its own."""
     done = python("from colibri.server import create_server; create_server()", AMS_MODE="FULL")
     assert done.returncode == 1
     assert "ConfigError: AMS_MODE" in done.stderr
@@ -178,7 +178,7 @@ def test_a_bad_environment_is_not_swallowed() -> None:
 
 @requirement("000:T-7")
 def test_a_given_sink_is_told_of_calls() -> None:
-    """T-7: observable by registering a tool and calling it."""
+    """T-7; Specification 17.1: observable by registering a tool and calling it."""
     sink = Recording()
     server = Linked(audit_sink=sink)
     server.ctx.register_colibri_tool("mine", ColibriToolConfig(input_schema=Nothing), lambda _: 1)
@@ -204,7 +204,7 @@ class Untouchable:
 
 @requirement("000:T-4", "000:3c:no-connect")
 def test_creating_a_server_does_not_connect(tmp_path: Path) -> None:
-    """T-4; design §3: no descriptor, no thread, no database either."""
+    """T-4; Specification 16.3: no descriptor, no thread, no database either."""
     config = load(str(tmp_path), {})
     before = (descriptors(), threading.active_count())
     ctx = create_server(transport=Untouchable(), config=config)
@@ -215,7 +215,7 @@ def test_creating_a_server_does_not_connect(tmp_path: Path) -> None:
 
 @requirement("000:T-5", "000:3c:no-handlers")
 def test_creating_a_server_installs_no_handlers() -> None:
-    """T-5."""
+    """T-5; Specification 16.3."""
     before = (sys.excepthook, threading.excepthook)
     create_server()
     assert (sys.excepthook, threading.excepthook) == before
@@ -223,7 +223,7 @@ def test_creating_a_server_installs_no_handlers() -> None:
 
 @requirement("000:T-24")
 def test_creating_a_server_leaves_stdout_alone() -> None:
-    """T-24, donor bug 3: neither the object, nor its write, nor the descriptor is replaced."""
+    """T-24; Specification 16.3: neither the object, nor its write, nor the descriptor."""
     stdout, write, file = sys.stdout, sys.stdout.write, os.fstat(1)
     create_server()
     assert sys.stdout is stdout
@@ -233,7 +233,7 @@ def test_creating_a_server_leaves_stdout_alone() -> None:
 
 @requirement("000:T-25")
 def test_the_server_imports_no_web_module() -> None:
-    """T-25: held against the whole import graph, lazy imports included."""
+    """T-25; Specification 18.2: held against the whole import graph, lazy imports included."""
     everything = ", ".join(
         ".".join(("colibri", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
             ".__init__"
@@ -252,7 +252,7 @@ def test_the_server_imports_no_web_module() -> None:
 
 @requirement("000:3c:no-env")
 def test_only_the_configuration_reads_the_environment() -> None:
-    """Seed 000 §3c."""
+    """Specification 18.1."""
     readers = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")

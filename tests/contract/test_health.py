@@ -1,4 +1,4 @@
-"""server_health: seed 003 §3 to §7."""
+"""server_health, as a client and as an embedding program see it."""
 
 import fcntl
 import re
@@ -64,7 +64,7 @@ def connect(config: Config) -> apsw.Connection:
 
 @requirement("003:3.1")
 def test_fields_that_it_does_not_know_are_discarded() -> None:
-    """Seed 003 §3.1."""
+    """Specification 12.4."""
     sink = Recording()
     with Linked(audit_sink=sink) as server:
         assert server.data("server_health", {"extra": [1], "status": "bad"})["status"] == "ok"
@@ -74,7 +74,7 @@ def test_fields_that_it_does_not_know_are_discarded() -> None:
 @requirement("003:3.1", "003:6.1")
 @pytest.mark.parametrize("arguments", ["foo", 1, 0, False, [], [{}]])
 def test_arguments_that_are_no_object_get_the_envelope(arguments: object) -> None:
-    """Seed 003 §6.1: stage 2 answers, not the protocol."""
+    """Specification 12.4: stage 2 answers, not the protocol."""
     with Linked() as server:
         result = server.call("server_health", arguments)
     error = result["structuredContent"]["error"]
@@ -89,7 +89,7 @@ def test_arguments_that_are_no_object_get_the_envelope(arguments: object) -> Non
 
 @requirement("003:3.2")
 def test_the_answer_begins_with_the_six_fields_and_fits_its_schema(tmp_path: Path) -> None:
-    """Seed 003 §3.2; design §14: then the report."""
+    """Specification 12.2: then the report."""
     with Linked(config=load(str(tmp_path), {})) as server:
         server.wait_for_store()
         data = server.data("server_health")
@@ -107,7 +107,7 @@ def test_the_answer_begins_with_the_six_fields_and_fits_its_schema(tmp_path: Pat
 
 @requirement("003:4.1")
 def test_the_answer_is_made_from_the_context() -> None:
-    """Seed 003 §4.1."""
+    """Specification 12.2."""
     data = health(version="7.7", mode="TEST", now_ms=lambda: 1500.7, boot_start_ms=500.0)
     shown = {name: data[name] for name in SIX}
     assert shown == {
@@ -122,7 +122,7 @@ def test_the_answer_is_made_from_the_context() -> None:
 
 @requirement("003:5.4")
 def test_the_version_is_the_one_the_build_reads() -> None:
-    """Seed 003 §5.4."""
+    """Specification 12.2."""
     source = Path(colibri.__file__).read_text(encoding="utf-8")
     found = re.search(r'^VERSION(?:: [\w\[\]]+)? = "([^"]+)"', source, re.MULTILINE)
     assert found is not None
@@ -132,7 +132,7 @@ def test_the_version_is_the_one_the_build_reads() -> None:
 @requirement("003:5.5")
 @pytest.mark.parametrize("mode", MODES)
 def test_each_of_the_four_modes_is_shown(mode: str) -> None:
-    """Seed 003 §5.5."""
+    """Specification 12.2."""
     assert health(mode=mode)["mode"] == mode
 
 
@@ -141,7 +141,7 @@ def test_each_of_the_four_modes_is_shown(mode: str) -> None:
 
 @requirement("003:4.2")
 def test_it_answers_while_every_lane_is_busy() -> None:
-    """Seed 003 §4.2; design §4: and it shows what waits."""
+    """Specification 3.2: and it shows what waits."""
     server, release = Linked(), threading.Event()
     hold = ColibriToolConfig(input_schema=Nothing)
     register_colibri_tool(server.ctx, "hold", hold, lambda _: release.wait(PATIENCE))
@@ -157,7 +157,7 @@ def test_it_answers_while_every_lane_is_busy() -> None:
 
 @requirement("003:5.1")
 def test_it_answers_within_100_ms(tmp_path: Path) -> None:
-    """Seed 003 §5.1: the fastest of ten, as this machine may be busy with other things."""
+    """Specification 12.3: the fastest of ten, as this machine may be busy with other things."""
     with Server(tmp_path, COLIBRI) as server:
         times = []
         for _ in range(10):
@@ -169,7 +169,7 @@ def test_it_answers_within_100_ms(tmp_path: Path) -> None:
 
 @requirement("003:4.4", "003:5.3:open-failed")
 def test_it_answers_when_the_database_cannot_be_opened(tmp_path: Path) -> None:
-    """Seed 003 §4.4, §5.3 row 5; design §10: it says why, and the exit code is 75."""
+    """Specification 11.5, 12.3, 12.5: it says why, and the exit code is 75."""
     config = load(str(tmp_path), {})
     Path(config.db_path).mkdir(parents=True)
     with Linked(config=config) as server:
@@ -183,7 +183,7 @@ def test_it_answers_when_the_database_cannot_be_opened(tmp_path: Path) -> None:
 
 @requirement("003:4.4")
 def test_it_answers_when_the_ledger_is_damaged(tmp_path: Path) -> None:
-    """Seed 003 §4.4: status stays ok, the condition says what is wrong."""
+    """Specification 12.2, 12.3: status stays ok, the condition says what is wrong."""
     config = load(str(tmp_path), {})
     with Linked(config=config) as server:
         server.data("server_ping")
@@ -201,7 +201,7 @@ def test_it_answers_when_the_ledger_is_damaged(tmp_path: Path) -> None:
 
 @requirement("003:4.4")
 def test_it_answers_when_the_file_is_deleted_under_it(tmp_path: Path) -> None:
-    """Seed 003 §4.4."""
+    """Specification 12.3."""
     config = load(str(tmp_path), {})
     server = Linked(config=config)
     look = ColibriToolConfig(input_schema=Nothing, lane="read")
@@ -218,7 +218,7 @@ def test_it_answers_when_the_file_is_deleted_under_it(tmp_path: Path) -> None:
 
 @requirement("003:4.3", "003:5.3:before-bootstrap")
 def test_before_the_start_an_unset_phase_is_shown_as_phase1() -> None:
-    """Seed 003 §4.3, §5.3 row 1."""
+    """Specification 12.5."""
     ctx = create_server(mode="FULL")
     assert ctx.phase is None
     assert ctx.parts.probes.report()["phase"] == "phase1"
@@ -226,7 +226,7 @@ def test_before_the_start_an_unset_phase_is_shown_as_phase1() -> None:
 
 @requirement("003:5.3:bootstrap")
 def test_while_the_transport_connects_the_phase_is_phase1() -> None:
-    """Seed 003 §5.3 row 2."""
+    """Specification 12.5."""
     server = Linked()
     seen: list[object] = []
     connect_transport = server.ctx.parts.transport.start
@@ -243,7 +243,7 @@ def test_while_the_transport_connects_the_phase_is_phase1() -> None:
 
 @requirement("003:5.3:started", "003:5.3:opened", "003:5.2")
 def test_phase2_begins_when_the_database_is_open(tmp_path: Path) -> None:
-    """Seed 003 §5.3 rows 3 and 4."""
+    """Specification 12.5."""
     config = load(str(tmp_path), {})
     with ExitStack() as stack:
         with held(config):
@@ -260,7 +260,7 @@ def test_phase2_begins_when_the_database_is_open(tmp_path: Path) -> None:
 
 @requirement("003:5.2")
 def test_db_tables_counts_the_tables_without_sqlites_own(tmp_path: Path) -> None:
-    """Seed 003 §5.2; SQLite's own appear with ANALYZE."""
+    """Specification 12.6; SQLite's own appear with ANALYZE."""
     config = load(str(tmp_path), {})
     with Linked(config=config) as server:
         server.wait_for_store()
@@ -276,7 +276,7 @@ def test_db_tables_counts_the_tables_without_sqlites_own(tmp_path: Path) -> None
 
 @requirement("003:5.3:closed", "003:6.2")
 def test_after_the_shutdown_it_is_still_phase2_without_tables(tmp_path: Path) -> None:
-    """Seed 003 §5.3 row 6, §6.2: asking a closed server raises nothing."""
+    """Specification 12.5, 12.6: asking a closed server raises nothing."""
     with Linked(config=load(str(tmp_path), {})) as server:
         server.wait_for_store()
         assert server.data("server_health")["db_tables"] > 0
@@ -289,7 +289,7 @@ def test_after_the_shutdown_it_is_still_phase2_without_tables(tmp_path: Path) ->
 
 @requirement("003:6.3")
 def test_a_sink_that_fails_on_exit_does_not_leak_into_the_answer() -> None:
-    """Seed 003 §6.3."""
+    """Specification 17.7."""
     with Linked(audit_sink=Recording(fail_exit=RuntimeError("disk gone"))) as server:
         assert server.data("server_health")["status"] == "ok"
     assert server.logged.count("[colibri] audit-exit sink failed: disk gone") == 1
@@ -297,7 +297,7 @@ def test_a_sink_that_fails_on_exit_does_not_leak_into_the_answer() -> None:
 
 @requirement("003:7.1", "003:7.2")
 def test_a_probe_is_one_enter_and_one_exit_event() -> None:
-    """Seed 003 §7.1, §7.2; design §14: result is the value, not the envelope."""
+    """Specification 17.1, 17.5: result is the value, not the envelope."""
     sink = Recording()
     with Linked(audit_sink=sink, now_ms=lambda: 42.5, boot_start_ms=0.0) as server:
         data = server.data("server_health")
@@ -312,7 +312,7 @@ def test_a_probe_is_one_enter_and_one_exit_event() -> None:
 @requirement("003:7.3")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_probe_writes_no_log_line(tmp_path: Path, mode: str) -> None:
-    """Seed 003 §7.3; design §14: the audit line of READONLY and MINIMAL is not a log line."""
+    """Specification 12.7: the audit line of READONLY and MINIMAL is not a log line."""
     config = load(str(tmp_path), {"COLIBRI_MODE": mode, "COLIBRI_LOG_LEVEL": "debug"})
     with Linked(config=config) as server:
         server.wait_for_store()
@@ -326,7 +326,7 @@ def test_a_probe_writes_no_log_line(tmp_path: Path, mode: str) -> None:
 
 @requirement("003:5.3:started")
 def test_a_server_without_a_database_stays_in_phase1() -> None:
-    """Seed 003 §5.3 row 3: nothing was opened, so nothing is phase2."""
+    """Specification 12.5: nothing was opened, so nothing is phase2."""
     with Linked() as server:
         server.wait_for_store()
         assert server.data("server_health")["phase"] == "phase1"

@@ -1,4 +1,4 @@
-"""The five stages, from a client's request to its answer: seed 000 §4d, §5, §7, T-12 to T-18."""
+"""The five stages, from a client's request to its answer."""
 
 import itertools
 import json
@@ -69,7 +69,7 @@ def rows(database: Path) -> list[tuple[object, ...]]:
 
 @requirement("000:T-12", "000:T-13", "000:7a:name", "000:7b:input", "000:7c:output")
 def test_ping_answers_with_version_mode_and_uptime() -> None:
-    """T-12, T-13; seed 000 §7."""
+    """T-12, T-13; Specification 12.1."""
     with Linked(version="1.2.3", mode="TEST") as server:
         result = server.call("server_ping")
         schema = server.ctx.parts.admission.tools["server_ping"].listing["inputSchema"]
@@ -89,14 +89,14 @@ def test_ping_answers_with_version_mode_and_uptime() -> None:
 @requirement("000:7d:handler", "000:T-13")
 @pytest.mark.parametrize(("now", "uptime"), [(107.9, 7), (100.0, 0), (99.0, 0)])
 def test_uptime_is_the_whole_milliseconds_since_boot(now: float, uptime: int) -> None:
-    """Seed 000 §7d: floor(nowMs() - bootStartMs); a clock that went back gives no negative."""
+    """Specification 12.1: rounded down; a clock that went back gives no negative."""
     with Linked(now_ms=lambda: now, boot_start_ms=100.0) as server:
         assert server.data("server_ping")["uptime_ms"] == uptime
 
 
 @requirement("000:7e:fast")
 def test_ping_waits_for_no_other_lane() -> None:
-    """Seed 000 §7e: it answers while both lanes are in the middle of a call."""
+    """Specification 3.2: it answers while both lanes are in the middle of a call."""
     server, release = Linked(), threading.Event()
     lanes: tuple[Lane, ...] = ("read", "write")
     for lane in lanes:
@@ -116,7 +116,7 @@ def test_ping_waits_for_no_other_lane() -> None:
 
 @requirement("000:T-14", "000:5a:correlation-id", "000:5a:timestamp", "000:5:sink")
 def test_a_call_is_one_enter_and_one_exit() -> None:
-    """T-14; seed 000 §5a: the timestamp is the clock at entry, the duration what passed since."""
+    """T-14; Specification 17.1, 17.4: the clock at entry, and what has passed since."""
     sink, ticks = Recording(), itertools.count(1000.25, 1.5)
     with Linked(audit_sink=sink, now_ms=lambda: next(ticks), boot_start_ms=0.0) as server:
         server.call("server_ping")
@@ -133,7 +133,7 @@ def test_a_call_is_one_enter_and_one_exit() -> None:
 
 @requirement("000:5a:correlation-id")
 def test_every_call_has_a_correlation_id_of_its_own() -> None:
-    """Seed 000 §5a: it is the join key."""
+    """Specification 17.3: it is the join key."""
     sink = Recording()
     with server_with_act(sink) as server:
         for tool in ("act", "server_ping", "act"):
@@ -145,7 +145,7 @@ def test_every_call_has_a_correlation_id_of_its_own() -> None:
 @requirement("000:T-15", "000:5a:args")
 @pytest.mark.parametrize("lane", ["probe", "read", "write"])
 def test_on_success_exit_has_the_handlers_value_and_no_error(lane: Lane) -> None:
-    """T-15; design §14: the value, not the envelope."""
+    """T-15; Specification 17.5: the value, not the envelope."""
     sink = Recording()
     with server_with_act(sink, lane=lane) as server:
         server.call("act", {"then": "return", "unknown": 1})
@@ -158,7 +158,7 @@ def test_on_success_exit_has_the_handlers_value_and_no_error(lane: Lane) -> None
 @requirement("000:T-16", "000:4d:4")
 @pytest.mark.parametrize("lane", ["probe", "read", "write"])
 def test_when_the_handler_raises_exit_has_what_it_raised(lane: Lane) -> None:
-    """T-16; seed 000 §4d, stage 4: the client gets HANDLER_ERROR and the message, no stack."""
+    """T-16; Specification 4.14, 17.5: the client gets the message and no stack."""
     sink = Recording()
     with server_with_act(sink, lane=lane) as server:
         result = server.call("act", {"then": "raise"})
@@ -176,7 +176,7 @@ def test_when_the_handler_raises_exit_has_what_it_raised(lane: Lane) -> None:
 
 @requirement("000:4d:4")
 def test_in_test_mode_a_failure_shows_its_stack() -> None:
-    """Seed 000 §4d, stage 4; design §6: in TEST only."""
+    """Specification 4.14: in TEST only."""
     with server_with_act(mode="TEST") as server:
         error = server.call("act", {"then": "raise"})["structuredContent"]["error"]
     assert "in act" in error["details"]["stack"]
@@ -184,7 +184,7 @@ def test_in_test_mode_a_failure_shows_its_stack() -> None:
 
 @requirement("000:5a:error")
 def test_what_is_raised_and_is_no_exception_is_wrapped_in_one() -> None:
-    """Seed 000 §5a: a sink can treat error as an Exception."""
+    """Specification 17.5: a sink can treat error as an Exception."""
     sink = Recording()
     with server_with_act(sink) as server:
         result = server.call("act", {"then": "raise odd"})
@@ -196,7 +196,7 @@ def test_what_is_raised_and_is_no_exception_is_wrapped_in_one() -> None:
 
 @requirement("000:T-17")
 def test_two_pings_at_once_are_two_pairs_one_after_the_other() -> None:
-    """T-17."""
+    """T-17; Specification 17.1."""
     sink = Recording()
     with Linked(audit_sink=sink) as server:
         server.post("server_ping")
@@ -211,7 +211,7 @@ def test_two_pings_at_once_are_two_pairs_one_after_the_other() -> None:
 @requirement("000:T-17")
 @pytest.mark.parametrize("lane", ["read", "write"])
 def test_a_tool_never_overlaps_itself(lane: Lane) -> None:
-    """T-17: while the first call runs, the second, already accepted, has not entered."""
+    """T-17; Specification 3.1: while the first call runs, the second has not entered."""
     sink, running, release = Recording(), threading.Event(), threading.Event()
 
     def hold(_args: Then) -> bool:
@@ -242,7 +242,7 @@ def test_a_tool_never_overlaps_itself(lane: Lane) -> None:
 
 @requirement("000:T-17")
 def test_calls_that_wait_together_are_told_to_a_sink_one_after_the_other(tmp_path: Path) -> None:
-    """T-17: also where the ledger takes them in one round."""
+    """T-17; Specification 3.5, 17.1: also where the ledger takes them in one round."""
     sink, release = Recording(), threading.Event()
     server = Linked(audit_sink=sink, config=load(str(tmp_path), {}))
     for name, handler in (("act", act), ("hold", lambda _: release.wait(PATIENCE))):
@@ -263,7 +263,7 @@ def test_calls_that_wait_together_are_told_to_a_sink_one_after_the_other(tmp_pat
 
 @requirement("000:4d:1")
 def test_a_lane_is_free_again_after_a_call_that_raised() -> None:
-    """Seed 000 §4d, stage 1: the lock cannot fail and is always released."""
+    """Specification 3.1, 3.7: the lock cannot fail and is always released."""
     with server_with_act() as server:
         assert server.call("act", {"then": "raise"})["isError"] is True
         assert server.call("act", {"then": "raise odd"})["isError"] is True
@@ -273,7 +273,7 @@ def test_a_lane_is_free_again_after_a_call_that_raised() -> None:
 @requirement("000:T-18", "000:4d:2")
 @pytest.mark.parametrize("lane", ["read", "write"])
 def test_arguments_that_do_not_fit_are_refused_and_audited(lane: Lane) -> None:
-    """T-18; seed 000 §4d, stage 2; design §6: by digest, never by value."""
+    """T-18; Specification 4.4, 4.11, 17.4: by digest, never by value."""
     sink, ran = Recording(), threading.Event()
     server = Linked(audit_sink=sink)
     config = ColibriToolConfig(input_schema=Required, lane=lane)
@@ -303,7 +303,7 @@ def test_arguments_that_do_not_fit_are_refused_and_audited(lane: Lane) -> None:
 @requirement("000:4d:3")
 @pytest.mark.parametrize("lane", ["probe", "read", "write"])
 def test_a_sink_that_refuses_to_enter_stops_the_call(lane: Lane) -> None:
-    """Seed 000 §4d, stage 3: no handler, exit records the sink's error."""
+    """Specification 17.6: no handler, exit records the sink's error."""
     problem = OSError("the trail is full")
     sink, ran = Recording(fail_enter=problem), threading.Event()
     server = Linked(audit_sink=sink)
@@ -322,7 +322,7 @@ def test_a_sink_that_refuses_to_enter_stops_the_call(lane: Lane) -> None:
 
 @requirement("000:4d:3")
 def test_a_call_that_a_sink_stopped_has_both_its_records_in_the_ledger(tmp_path: Path) -> None:
-    """Design §6: the ledger gets its exit record."""
+    """Specification 17.6: the ledger gets its exit record."""
     config = load(str(tmp_path), {})
     server = Linked(audit_sink=Recording(fail_enter=OSError("no")), config=config)
     register_colibri_tool(server.ctx, "act", ColibriToolConfig(input_schema=Then), act)
@@ -337,7 +337,7 @@ def test_a_call_that_a_sink_stopped_has_both_its_records_in_the_ledger(tmp_path:
 @requirement("000:4d:5")
 @pytest.mark.parametrize("lane", ["probe", "read", "write"])
 def test_a_sink_that_fails_on_exit_changes_no_answer(lane: Lane) -> None:
-    """Seed 000 §4d, stage 5: it is logged; success stays success, an error the same error."""
+    """Specification 17.7: it is logged; success stays success, an error the same error."""
     with server_with_act(Recording(fail_exit=OSError("lost")), lane=lane) as server:
         good = server.call("act")
         bad = server.call("act", {"then": "raise"})
@@ -349,7 +349,7 @@ def test_a_sink_that_fails_on_exit_changes_no_answer(lane: Lane) -> None:
 
 @requirement("000:4d:codes")
 def test_only_a_tool_that_is_not_there_is_a_protocol_error() -> None:
-    """Seed 000 §4d, last paragraph, overruled by 001 §6: failures are results with isError."""
+    """Specification 2.17, 4.7: other failures are results with isError."""
     with server_with_act() as server:
         failed = server.call("act", {"then": "raise"})
         server.post("no_such_tool")
@@ -372,7 +372,7 @@ def test_only_a_tool_that_is_not_there_is_a_protocol_error() -> None:
     ],
 )
 def test_an_event_has_exactly_its_fields_and_is_frozen(event: type, fields: set[str]) -> None:
-    """Seed 000 §5, §1a: frozen when it is made."""
+    """Specification 17.2: frozen when it is made."""
     made = event(**dict.fromkeys(fields))
     assert set(event.__slots__) == fields  # type: ignore[attr-defined]
     for name in fields:
@@ -386,7 +386,7 @@ def test_an_event_has_exactly_its_fields_and_is_frozen(event: type, fields: set[
 
 @requirement("000:5b:noop")
 def test_the_noop_sink_does_nothing_and_cannot_be_changed() -> None:
-    """Seed 000 §5b."""
+    """Specification 17.8."""
     sink = create_noop_audit_sink()
     event = ToolEnterEvent(tool="t", args={}, timestamp=0.0, correlation_id="")
     sink.enter(event)

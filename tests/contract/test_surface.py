@@ -1,4 +1,4 @@
-"""The surface, through the real process: seed 001 §8 and the modes of seed 002."""
+"""The surface, through the real process: tools and modes."""
 
 import json
 import os
@@ -56,12 +56,12 @@ def trail(server: Server) -> list[JSON]:
     return [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
 
 
-# Seed 001 §8.
+# The surface.
 
 
 @requirement("001:8:14-tools", "001:8:closed-surface")
 def test_the_catalogue_has_the_tools_of_the_surface_and_no_other() -> None:
-    """Seed 001 §1: 14 tools in five domains, and the surface is closed."""
+    """Specification 5.1: 14 tools in five domains, and the surface is closed."""
     listed = [tool.name for tool in CATALOGUE]
     assert len(listed) == 14
     assert set(listed) == SURFACE
@@ -70,7 +70,7 @@ def test_the_catalogue_has_the_tools_of_the_surface_and_no_other() -> None:
 @requirement("001:8:schemas")
 @pytest.mark.parametrize("tool", CATALOGUE, ids=lambda tool: tool.name)
 def test_every_tool_has_its_schemas_in_its_own_domain(tool: Tool) -> None:
-    """Seed 001 §5, §8 row 2: beside its handler."""
+    """Specification 5.2: beside its handler."""
     for struct in (tool.input, tool.output):
         assert is_struct(struct)
         assert struct is not None
@@ -79,7 +79,7 @@ def test_every_tool_has_its_schemas_in_its_own_domain(tool: Tool) -> None:
 
 @requirement("001:8:listing", "001:8:14-listed")
 def test_tools_list_shows_schemas_derived_from_the_structs(tmp_path: Path) -> None:
-    """Seed 001 §8 row 3: what a client sees is what the structs say."""
+    """Specification 5.2, 5.3: what a client sees is what the structs say."""
     with Server(tmp_path, COLIBRI) as server:
         tools = server.request("tools/list")["result"]["tools"]
     assert len(tools) == 14
@@ -91,7 +91,7 @@ def test_tools_list_shows_schemas_derived_from_the_structs(tmp_path: Path) -> No
 
 @requirement("001:8:five-stages")
 def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
-    """Seed 001 §4: its enter record is committed before the handler runs, its exit after."""
+    """Specification 4.1, 4.2: enter is committed before the handler runs, exit after it."""
     database, sink = tmp_path / "data" / "colibri.db", Recording()
     during: list[object] = []
 
@@ -116,7 +116,7 @@ def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
 
 @requirement("001:8:two-records", "001:8:end-to-end-system")
 def test_every_call_is_an_enter_and_an_exit_row_with_one_sequence_no(tmp_path: Path) -> None:
-    """Seed 001 §8 rows 5 and 6: the good ones, the rejected and the unknown."""
+    """Specification 4.4, 9.7: the good ones, the rejected and the unknown."""
     with Server(tmp_path, COLIBRI) as server:
         for name in PROBES:
             assert server.call(name)["structuredContent"]["ok"] is True
@@ -168,7 +168,7 @@ SESSION: dict[str, list[tuple[str, JSON]]] = {
 
 @requirement("001:8:end-to-end")
 def test_every_tool_of_every_domain_answers_and_rejects_what_does_not_fit(tmp_path: Path) -> None:
-    """Seed 001 §8 row 6: β, ζ, η and ε end to end, rejected arguments included."""
+    """Specification 4.10, 4.11, 5.1: end to end, rejected arguments included."""
     known: JSON = {}
     with Server(tmp_path, COLIBRI) as server:
         for tool, arguments in (call for calls in SESSION.values() for call in calls):
@@ -182,7 +182,7 @@ def test_every_tool_of_every_domain_answers_and_rejects_what_does_not_fit(tmp_pa
 
 @requirement("001:8:no-ams")
 def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> None:
-    """Seed 001 §8 row 7; design §11: such a variable is refused."""
+    """Specification 14.4, 18.2: such a variable is refused."""
     mentions = {
         path.name
         for path in SOURCE.rglob("*")
@@ -195,7 +195,7 @@ def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> 
     assert done.stderr.startswith("[colibri] fatal: AMS_MODE ")
 
 
-# Seed 002: the modes.
+# The modes.
 
 
 @requirement(
@@ -210,7 +210,7 @@ def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> 
     [("FULL", SURFACE), ("TEST", SURFACE), ("READONLY", READONLY), ("MINIMAL", set(PROBES))],
 )
 def test_a_mode_admits_its_row_of_the_table(tmp_path: Path, mode: str, admits: set[str]) -> None:
-    """Seed 002: the tools of the row, in the catalogue's order."""
+    """Specification 10.1: the tools of the row, in the catalogue's order."""
     with Server(tmp_path, COLIBRI, COLIBRI_MODE=mode) as server:
         offered = names(server)
         data = server.data("server_health")
@@ -233,7 +233,7 @@ def test_a_mode_admits_its_row_of_the_table(tmp_path: Path, mode: str, admits: s
 def test_a_tool_that_is_not_admitted_is_neither_listed_nor_callable(
     tmp_path: Path, mode: str, lanes: set[str]
 ) -> None:
-    """Seed 002, with tools of every lane; design §5: -32602 names the tool."""
+    """Specification 2.17, 10.2: with tools of every lane; -32602 names the tool."""
     lane_of = {"crash": "probe", "nap_read": "read", "nap_write": "write", "note": "write"}
     with Server(tmp_path, TOOLBOX) as server:
         server.call("note", n=1)  # there is a database to read
@@ -258,7 +258,7 @@ def test_a_tool_that_is_not_admitted_is_neither_listed_nor_callable(
 @requirement("002:mode:READONLY", "002:mode:MINIMAL")
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
 def test_a_mode_that_does_not_write_audits_on_stderr(tmp_path: Path, mode: str) -> None:
-    """Design §10: enter and exit of each call, as JSON lines; the file stays as it was."""
+    """Specification 10.3: enter and exit of each call, as JSON lines; the file stays as it was."""
     with Server(tmp_path, TOOLBOX) as server:
         server.call("note", n=1)
         assert server.close() == 0
@@ -284,7 +284,7 @@ def test_a_mode_that_does_not_write_audits_on_stderr(tmp_path: Path, mode: str) 
 
 @requirement("002:mode:MINIMAL")
 def test_minimal_opens_no_database_and_stays_in_phase1(tmp_path: Path) -> None:
-    """Design §10."""
+    """Specification 10.5."""
     with Server(tmp_path, COLIBRI, COLIBRI_MODE="MINIMAL") as server:
         data = server.data("server_health")
         assert server.close() == 0
@@ -294,7 +294,7 @@ def test_minimal_opens_no_database_and_stays_in_phase1(tmp_path: Path) -> None:
 
 @requirement("002:mode:READONLY")
 def test_readonly_creates_nothing(tmp_path: Path) -> None:
-    """Design §10: without a database the probes answer and say so."""
+    """Specification 10.4, 11.5: without a database the probes answer and say so."""
     with Server(tmp_path, TOOLBOX, COLIBRI_MODE="READONLY") as server:
         refused = server.call("nap_read")["structuredContent"]["error"]
         status = server.data("server_health")["db"]["status"]
@@ -306,7 +306,7 @@ def test_readonly_creates_nothing(tmp_path: Path) -> None:
 
 @requirement("002:mode:TEST")
 def test_test_mode_repeats_itself(tmp_path: Path) -> None:
-    """Seed 002: a deterministic seed; design §10: its own database, and no two ids alike."""
+    """Specification 10.6: a deterministic seed, its own database, and no two ids alike."""
 
     def run(folder: str, seed: str) -> list[tuple[object, ...]]:
         project = tmp_path / folder
@@ -328,7 +328,7 @@ def test_test_mode_repeats_itself(tmp_path: Path) -> None:
 
 @requirement("002:mode:frozen")
 def test_the_mode_does_not_change_in_a_running_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 002: restart the server for another mode."""
+    """Specification 10.7: restart the server for another mode."""
     for name in list(os.environ):
         if name.startswith(("COLIBRI_", "AMS_")):
             monkeypatch.delenv(name)

@@ -32,7 +32,7 @@ each_dump = pytest.mark.parametrize("dump", DUMPS.values(), ids=list(DUMPS))
 
 @given(VALUES)
 def test_the_bytes_are_those_of_rfc_8785(value: object) -> None:
-    """Design §9: within the allowed values both encoders give the RFC's bytes."""
+    """Specification 9.2: within the allowed values both encoders give the RFC's bytes."""
     expected = rfc8785.dumps(value)  # type: ignore[arg-type]
     assert encode(value) == expected
     assert [dump(value) for dump in DUMPS.values()] == [expected, expected]
@@ -80,7 +80,7 @@ def test_tuples_and_enumerations_are_encoded_as_what_they_stand_for(dump: Dump) 
 def test_what_a_record_may_not_hold_is_refused_with_its_place(
     value: object, problem: str, dump: Dump
 ) -> None:
-    """Design §9: anything else is refused."""
+    """Specification 9.2: anything else is refused."""
     with pytest.raises(ValueError) as caught:
         encode(value, dump)
     assert str(caught.value) == problem
@@ -95,7 +95,7 @@ def nested(levels: int) -> list[object]:
 
 @each_dump
 def test_a_value_may_be_as_deep_as_the_limit_and_no_deeper(dump: Dump) -> None:
-    """Design §5: depth at most 64."""
+    """Specification 2.10: depth at most 64."""
     assert encode(nested(MAX_DEPTH), dump) == b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     with pytest.raises(ValueError, match="more than 64 levels deep"):
         encode(nested(MAX_DEPTH + 1), dump)

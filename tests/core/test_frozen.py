@@ -37,7 +37,7 @@ def test_a_missing_or_unknown_field_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["x", "y", "z"])
 def test_nothing_can_be_set_or_deleted(name: str) -> None:
-    """Seed 000 §1a: frozen when it is made."""
+    """Specification 17.2: frozen when it is made."""
     point = Point(x=1, y=2)
     with pytest.raises(AttributeError, match=f"Point is frozen: cannot set {name}"):
         setattr(point, name, 9)

@@ -30,7 +30,7 @@ def test_a_header_is_the_canonical_form_of_its_members(
     payload: bytes,
     prev: bytes,
 ) -> None:
-    """Design §9: the RFC 8785 bytes of an object with exactly these members."""
+    """Specification 9.1, 9.2: the RFC 8785 bytes of an object with exactly these members."""
     words = dict(zip(("log", "at", "kind", "call"), texts, strict=True))
     ids = dict(zip(("session", "task", "agent"), names, strict=True))
     made = ledger.header(seq=seq, payload=payload, prev=prev, **words, **ids)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def test_a_header_is_the_canonical_form_of_its_members(
 
 
 def test_genesis_commitment_and_leaf_hash_what_the_format_says() -> None:
-    """Design §9, the table of the header."""
+    """Specification 9.1."""
     sha = hashlib.sha256
     assert ledger.genesis(LOG) == sha(b"colibri/ledger/v1\n" + LOG.encode()).digest()
     assert ledger.commitment(NONCE, b"{}") == sha(b"colibri/payload/v1\n" + NONCE + b"{}").digest()
@@ -47,7 +47,7 @@ def test_genesis_commitment_and_leaf_hash_what_the_format_says() -> None:
 
 
 def test_the_texts_among_the_arguments_are_replaced_by_their_hash_and_size() -> None:
-    """Design §9: the text itself is in one place only."""
+    """Specification 9.3: the text itself is in one place only."""
     arguments = {"title": "é", "description": None, "task_id": "T-0001", "depends_on": ["T-0002"]}
     payload = ledger.enter_payload(server="s", tool="task_update", arguments=arguments)
     digest = {"sha256": hashlib.sha256("é".encode()).hexdigest(), "size": 2}
@@ -65,7 +65,7 @@ def test_what_is_not_one_value_without_floats_is_not_loaded(data: bytes) -> None
 
 
 def test_a_refused_call_is_entered_with_the_size_and_hash_of_its_line() -> None:
-    """Design §9: arguments null, size and sha256 those of the request line."""
+    """Specification 4.4: arguments null, size and sha256 those of the request line."""
     payload = ledger.enter_payload(server="s", tool="t", arguments=None, size=3, sha256="ab")
     nobody = {"client": None, "host_session": None, "use": None}
     line = {"size": 3, "sha256": "ab"}
@@ -74,7 +74,7 @@ def test_a_refused_call_is_entered_with_the_size_and_hash_of_its_line() -> None:
 
 @pytest.mark.parametrize("kind", ledger.KINDS)
 def test_a_payload_with_other_members_than_its_kinds_is_not_encoded(kind: str) -> None:
-    """Design §9: an object with all of these members."""
+    """Specification 9.1: an object with all of these members."""
     members: dict[str, object] = dict.fromkeys(ledger.MEMBERS[kind])
     assert json.loads(ledger.body(kind, members)) == members
     with pytest.raises(ValueError, match=f"a {kind} record has"):

@@ -8,7 +8,7 @@ PROBE, BROWSE, INSPECT, VERIFY, CHANGE = Capability
 
 
 def test_there_are_four_modes() -> None:
-    """Seed 002: FULL, READONLY, TEST, MINIMAL."""
+    """Specification 10.1: FULL, READONLY, TEST, MINIMAL."""
     assert [mode.value for mode in Mode] == ["FULL", "READONLY", "TEST", "MINIMAL"]
 
 
@@ -22,7 +22,7 @@ def test_there_are_four_modes() -> None:
     ],
 )
 def test_a_mode_grants_its_row(mode: Mode, grants: set[Capability]) -> None:
-    """Seed 002, Runtime Modes; design §10."""
+    """Specification 10.1."""
     assert MODE_GRANTS[mode] == grants
 
 
@@ -35,7 +35,7 @@ def test_a_mode_grants_its_row(mode: Mode, grants: set[Capability]) -> None:
     ],
 )
 def test_a_condition_grants_its_row(state: State, grants: set[Capability]) -> None:
-    """Design §10: SAFE_MODE admits READONLY's tools and verification, DIAGNOSE only probes."""
+    """Specification 12.9: SAFE_MODE admits reading and verification, DIAGNOSE only probes."""
     assert STATE_GRANTS[state] == grants
 
 
@@ -48,13 +48,13 @@ def test_every_mode_and_condition_has_a_row_that_cannot_be_changed() -> None:
 
 
 def test_the_probes_are_always_admitted() -> None:
-    """Seed 000 §2: every mode admits server_ping."""
+    """Specification 10.1: every mode admits server_ping."""
     for grants in (*MODE_GRANTS.values(), *STATE_GRANTS.values()):
         assert PROBE in grants
 
 
 def test_nothing_but_full_and_test_may_change_anything() -> None:
-    """Seed 002."""
+    """Specification 10.1."""
     assert {mode for mode in Mode if CHANGE in MODE_GRANTS[mode]} == {Mode.FULL, Mode.TEST}
     assert {state for state in State if CHANGE in STATE_GRANTS[state]} == {State.NORMAL}
 

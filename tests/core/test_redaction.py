@@ -25,7 +25,7 @@ LONGEST = 65_536
 def test_a_secret_is_replaced_by_its_kind_and_nothing_else_is(
     text: str, secret: str, kind: str
 ) -> None:
-    """Design §6: secrets of known shapes in strings become [redacted:KIND]."""
+    """Specification 4.5: secrets of known shapes in strings become [redacted:KIND]."""
     clean, found = redact(text)
     assert clean == text.replace(secret, f"[redacted:{kind}]")
     assert found == [Finding("", kind)]

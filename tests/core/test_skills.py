@@ -101,7 +101,7 @@ def test_an_integer_or_a_truth_is_text_where_text_is_wanted() -> None:
 def test_a_search_wants_every_word_and_the_capability(
     words: list[str], capability: str | None, found: bool
 ) -> None:
-    """Design §7: every word occurs, ignoring case, as a substring."""
+    """Specification 5.20: every word occurs, ignoring case, as a substring."""
     skill = parse(
         "name: a-writer\ndescription: Poems of the Straße\ncapabilities: write".encode(), "a-writer"
     )

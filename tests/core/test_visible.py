@@ -69,6 +69,6 @@ def test_in_prose_line_breaks_and_tabs_stay() -> None:
 
 
 def test_keys_become_ascii() -> None:
-    """Design §9: objects with ASCII keys."""
+    """Specification 9.2: objects with ASCII keys."""
     assert ascii_only("plain key") == "plain key"
     assert ascii_only("über\n\x1b\ud800") == "\\xfcber\\n\\x1b\\ud800"

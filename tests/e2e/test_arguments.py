@@ -187,7 +187,7 @@ INVALID: list[tuple[Asked, str] | tuple[Asked, str, str]] = [
 
 
 def test_arguments_that_do_not_fit_are_named_with_what_is_allowed(unchanged: Server) -> None:
-    """Design §6 and §7: INVALID_PARAMS with path, what was wrong and what is allowed."""
+    """Specification 4.11, 5.8: INVALID_PARAMS with path, what was wrong and what is allowed."""
     for (tool, arguments), path, *problem in INVALID:
         result = unchanged.call(tool, **arguments)
         (issue,) = issues(result)
@@ -198,7 +198,7 @@ def test_arguments_that_do_not_fit_are_named_with_what_is_allowed(unchanged: Ser
 
 
 def test_a_refused_value_is_never_repeated(unchanged: Server) -> None:
-    """Design §6: never the value itself; it may be a secret, or ten thousand ids."""
+    """Specification 4.12: never the value itself; it may be a secret, or ten thousand ids."""
     bad: JSON = {"title": f"{SECRET}\0", "priority": SECRET, "depends_on": [SECRET], "status": 1}
     result = unchanged.call("task_create", **bad)
     assert [issue["path"] for issue in issues(result)] == [
@@ -239,7 +239,7 @@ REFUSED: list[tuple[Asked, str, JSON]] = [
 
 
 def test_what_fits_but_breaks_a_rule_is_refused_with_its_facts(unchanged: Server) -> None:
-    """Design §6, §7: pattern A for ζ, B for η, isError in both."""
+    """Specification 4.7, 4.13, 5.16: pattern A of the trail, B of the seals, isError in both."""
     for (tool, arguments), code, facts in REFUSED:
         result = unchanged.call(tool, **arguments)
         assert result["isError"] is True
@@ -256,7 +256,7 @@ def test_what_fits_but_breaks_a_rule_is_refused_with_its_facts(unchanged: Server
     "search", ["\0", "ab\0cd", '"', '"""', "'; DROP TABLE tasks; --", "*", "NEAR(", "a" * 256, "-x"]
 )
 def test_no_search_is_a_fault(unchanged: Server, search: str) -> None:
-    """Design §7: words are looked for as they are; none has a meaning of its own."""
+    """Specification 5.12: words are looked for as they are; none has a meaning of its own."""
     page = unchanged.data("task_list", search=search)
     assert page == {"tasks": [], "total_count": 0, "next_offset": None}
 
@@ -286,7 +286,7 @@ def limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     ],
 )
 def test_text_at_its_limit_comes_back_as_it_was_given(limits: Server, fields: JSON) -> None:
-    """Design §7: lengths count code points; nothing is normalised."""
+    """Specification 5.7: lengths count code points; nothing is normalised."""
     made = limits.data("task_create", **fields)
     shown = limits.data("task_get", task_id=made["task_id"])
     for name, value in fields.items():
@@ -294,7 +294,7 @@ def test_text_at_its_limit_comes_back_as_it_was_given(limits: Server, fields: JS
 
 
 def test_a_hundred_dependencies_and_each_twice_are_one_hundred(limits: Server) -> None:
-    """Design §7: depends_on ≤ 100 ids; §8: in the order given, without duplicates."""
+    """Specification 6.9: at most 100 ids, in the order given, without duplicates."""
     ids = [limits.data("task_create", title="x")["task_id"] for _ in range(100)]
     made = limits.data("task_create", title="x", depends_on=ids[::-1])
     assert made["depends_on"] == ids[::-1]
@@ -305,7 +305,7 @@ def test_a_hundred_dependencies_and_each_twice_are_one_hundred(limits: Server) -
 
 
 def test_aliases_are_other_names_of_the_same_fields(limits: Server) -> None:
-    """Design §7: project (also project_id), task_id (also id)."""
+    """Specification 5.10: project (also project_id), task_id (also id)."""
     made = limits.data("task_create", title="x", project_id="alias")
     assert made["project"] == "alias"
     assert limits.data("task_get", id=made["task_id"])["title"] == "x"
@@ -316,7 +316,7 @@ def test_aliases_are_other_names_of_the_same_fields(limits: Server) -> None:
 
 
 def test_the_defaults_are_those_of_the_description(limits: Server) -> None:
-    """Design §7: priority medium; limit 50 for lists and 10 for the queue."""
+    """Specification 5.1: priority medium; limit 50 for lists and 10 for the queue."""
     for _ in range(60):
         limits.data("task_create", title="x", project="many")
     page = limits.data("task_list", project="many")
@@ -331,7 +331,7 @@ def test_the_defaults_are_those_of_the_description(limits: Server) -> None:
 
 
 def test_rows_of_a_list_leave_out_description_and_depends_on(limits: Server) -> None:
-    """Design §7: rows in lists leave out description and depends_on."""
+    """Specification 5.11: rows in lists leave out description and depends_on."""
     made = limits.data("task_create", title="x", project="rows", description="d")
     (row,) = limits.data("task_list", project="rows")["tasks"]
     left_out = ("description", "depends_on", "repeated")
@@ -344,7 +344,7 @@ def test_rows_of_a_list_leave_out_description_and_depends_on(limits: Server) -> 
 def test_the_largest_content_and_every_allowed_character_come_back_as_they_were(
     tmp_path: Path,
 ) -> None:
-    """Design §7: lengths count code points; nothing is normalised."""
+    """Specification 5.7: lengths count code points; nothing is normalised."""
     texts = [
         "\N{SNOWMAN}" * LARGEST,
         "\N{PILE OF POO}" * LARGEST,

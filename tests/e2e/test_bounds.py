@@ -45,7 +45,7 @@ def codes(server: Server, ids: list[int]) -> list[str | None]:
 def test_past_1024_open_calls_a_call_gets_overloaded_and_when_they_are_done_it_is_served(
     tmp_path: Path,
 ) -> None:
-    """Design §4, bounds: 1,024 calls accepted and not yet answered, over all lanes."""
+    """Specification 3.11, 4.16: 1,024 calls not yet answered, over all lanes."""
     with Server(tmp_path) as server:
         server.data("note", n=-1)
         with holding(server.database):
@@ -63,7 +63,7 @@ def test_past_1024_open_calls_a_call_gets_overloaded_and_when_they_are_done_it_i
 def test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done_it_is_served(
     tmp_path: Path,
 ) -> None:
-    """Design §4, bounds: 32 MiB of the lines of calls not yet answered."""
+    """Specification 3.11: 64 MiB in memory are 32 MiB of ASCII lines, and these as parsed."""
     pad = "x" * (4 * MIB - 2000)  # 8 lines are just less than 32 MiB
     params = {"name": "note", "arguments": {"n": 1}, "pad": pad}
     with Server(tmp_path) as server:
@@ -78,7 +78,7 @@ def test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done
 
 
 def test_a_client_that_does_not_read_blocks_nothing_before_32_mib(tmp_path: Path) -> None:
-    """Design §4, bounds: until then a client that does not read blocks nothing."""
+    """Specification 3.12: until then a client that does not read blocks nothing."""
     with Deaf(tmp_path) as server:
         booted(server)
         ids = [server.post_call("big", bytes=MIB) for _ in range(12)]  # twice in each answer
@@ -94,7 +94,7 @@ def test_a_client_that_does_not_read_blocks_nothing_before_32_mib(tmp_path: Path
 def test_past_32_mib_of_unread_answers_the_server_stops_reading_until_the_client_reads(
     tmp_path: Path,
 ) -> None:
-    """Design §4, bounds: with more than 32 MiB of answers unread the main thread stops reading.
+    """Specification 3.12: with more than 32 MiB of answers unread the main thread stops reading.
 
     Nor do the lanes begin another call: what is accepted already could be many times as much.
     """
@@ -133,7 +133,7 @@ def _ping(id: str) -> bytes:
 def test_64_calls_in_flight_use_far_fewer_syncs_than_calls(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §4, rounds: one synced commit for up to 64 calls; alone each call has its own."""
+    """Specification 3.5: one synced commit for up to 64 calls; alone each call has its own."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         with attached(server, "fdatasync,fsync") as trace:

@@ -63,7 +63,7 @@ def test_of_two_that_claim_a_task_one_gets_it_and_the_other_is_told_who(tmp_path
 
 
 def test_a_resume_ends_the_changes_of_the_process_before_at_one_place(tmp_path: Path) -> None:
-    """Next §3: none of them lies behind it in the log, and each that is refused wrote nothing."""
+    """Specification 7.7: none comes after it in the log, and what was refused wrote nothing."""
     with Server(tmp_path, COLIBRI) as old, Server(tmp_path, COLIBRI) as new:
         old.data("task_create", title="x")
         start(old, "S-1", intent="race")

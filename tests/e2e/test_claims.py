@@ -88,7 +88,7 @@ class Worker(threading.Thread):
 
 
 def test_eight_agents_do_every_task_once_though_three_die(tmp_path: Path) -> None:
-    """No two live holders ever, and what the dead held is taken over."""
+    """Specification 8.3, 8.5: no two live holders ever, and what the dead held is taken over."""
     chance = Random(7)
     with agent(tmp_path, "planner") as (planner, _):
         for number in range(TASKS):
@@ -148,7 +148,7 @@ def _held(log: list[JSON]) -> Iterator[tuple[JSON, str | None]]:
 
 
 def test_a_woken_agent_is_refused_until_it_claims_again(tmp_path: Path) -> None:
-    """The fence holds also after the new holder has released the task; nothing is written."""
+    """Specification 8.2, 8.6: also after the new holder has released it; nothing is written."""
     seconds = 3.0
     with ExitStack() as stack:
         sleeper, mine = stack.enter_context(agent(tmp_path, "sleeper", seconds))
@@ -173,7 +173,7 @@ def test_a_woken_agent_is_refused_until_it_claims_again(tmp_path: Path) -> None:
 
 
 def test_a_process_whose_session_was_resumed_elsewhere_is_refused(tmp_path: Path) -> None:
-    """A woken process cannot pass for its successor."""
+    """Specification 7.7: a woken process cannot pass for its successor."""
     with ExitStack() as stack:
         old, session = stack.enter_context(agent(tmp_path, "ada", 3600))
         old.data("task_create", title="moved on")
@@ -195,7 +195,7 @@ def test_a_process_whose_session_was_resumed_elsewhere_is_refused(tmp_path: Path
 
 
 def test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing(tmp_path: Path) -> None:
-    """A supervisor looks at the trail of an agent that has died."""
+    """Specification 7.3: a supervisor looks at the trail of an agent that has died."""
     seconds = 1.0
     with ExitStack() as stack:
         dead, session = stack.enter_context(agent(tmp_path, "dead", seconds))
@@ -228,7 +228,7 @@ KEYED = {
 def test_the_same_call_sent_by_five_processes_and_killed_is_done_once(
     tmp_path: Path, tool: str
 ) -> None:
-    """Fifty times the same key: one task, one thought, the same id every time."""
+    """Specification 6.16: fifty times the same key: one task or thought, always the same id."""
     same, other, id = KEYED[tool]
     with agent(tmp_path, "opener", 3600) as (opener, session):
         ids: list[str] = []

@@ -36,7 +36,7 @@ def rows(database: Path) -> list[str]:
 def test_a_call_that_ends_badly_leaves_no_change_and_one_pair_of_records(
     tmp_path: Path, tool: str, then: str, outcome: str, code: str
 ) -> None:
-    """Design §4, §6: its savepoint is rolled back on refusal or fault, SystemExit included."""
+    """Specification 3.7, 4.3: rolled back on refusal or fault, SystemExit included."""
     with Server(tmp_path) as server:
         before = server.post_call("keep", key="before")
         bad = server.post_call(tool, key="bad", then=then)
@@ -53,7 +53,7 @@ def test_a_call_that_ends_badly_leaves_no_change_and_one_pair_of_records(
 
 
 def test_a_refusal_in_the_middle_of_a_full_round_undoes_nothing_else(tmp_path: Path) -> None:
-    """Design §4, rounds: each handler in its own savepoint."""
+    """Specification 3.7: each handler in its own savepoint."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         server.post_call("nap_write", ms=200)  # what comes meanwhile is one round
@@ -100,7 +100,7 @@ def assert_clean_start(project: Path, receipts: list[dict[str, object]]) -> list
 def test_a_commit_that_cannot_be_synced_is_answered_outcome_unknown_and_stops_writing(
     tmp_path: Path, traced: bool
 ) -> None:
-    """Design §4, §10: HANDLER_ERROR `OUTCOME_UNKNOWN: …`, SAFE_MODE io; the next start is clean."""
+    """Specification 3.8, 12.12: SAFE_MODE io; the next start is clean."""
     with Server(tmp_path) as server:
         receipts = [server.call("keep", key="before")["_meta"]["colibri/receipt"]]
         with attached(server, "fdatasync,fsync", "fdatasync,fsync:error=EIO") as trace:
@@ -124,7 +124,7 @@ def test_a_commit_that_cannot_be_synced_is_answered_outcome_unknown_and_stops_wr
 
 @requires_strace
 def test_after_a_failed_sync_nothing_is_written_not_even_at_the_end(tmp_path: Path) -> None:
-    """Design §10; trust trap 18: what the -wal holds can only be trusted by its checksums now."""
+    """Specification 12.12: what the -wal holds can only be trusted by its checksums now."""
     with Server(tmp_path) as server:
         server.data("keep", key="before")
         with attached(server, "fdatasync,fsync", "fdatasync,fsync:error=EIO"):
@@ -140,7 +140,7 @@ def test_after_a_failed_sync_nothing_is_written_not_even_at_the_end(tmp_path: Pa
 def test_an_enter_record_that_cannot_be_committed_keeps_the_handler_from_running(
     tmp_path: Path,
 ) -> None:
-    """Design §6: AUDIT_ENTER_FAILED; what is not recorded does not run. SAFE_MODE io."""
+    """Specification 4.2, 12.12: what is not recorded does not run. SAFE_MODE io."""
     with Server(tmp_path) as server:
         receipts = [server.call("keep", key="before")["_meta"]["colibri/receipt"]]
         with attached(server, "pwrite64", "pwrite64:error=EIO") as trace:
@@ -155,7 +155,7 @@ def test_an_enter_record_that_cannot_be_committed_keeps_the_handler_from_running
 
 @requires_strace
 def test_a_failed_enter_of_a_read_does_not_keep_it_from_being_served(tmp_path: Path) -> None:
-    """Design §10: in SAFE_MODE io reads work, audited on stderr; so does the one that found it."""
+    """Specification 12.12: in SAFE_MODE io reads work, the one that found it included."""
     with Server(tmp_path) as server:
         server.data("keep", key="before")
         with attached(server, "pwrite64", "pwrite64:error=EIO") as trace:

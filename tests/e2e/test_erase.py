@@ -79,7 +79,7 @@ def tell(server: Server) -> dict[str, int]:
 
 
 def test_the_text_is_gone_while_the_server_runs_on(server: Server) -> None:
-    """Design §9: from the file and from its write-ahead log; what tools show says [erased]."""
+    """Specification 9.10: from the file and its write-ahead log; tools show [erased]."""
     seqs = tell(server)
     assert left(server.project) == ["colibri.db-wal"]
     named = [str(seq) for seq in seqs.values()]
@@ -136,7 +136,7 @@ def judged(bundles: list[tuple[Path, JSON]]) -> Iterator[tuple[str, JSON]]:
 
 
 def test_every_verifier_reports_it_and_the_proofs_hold(server: Server) -> None:
-    """Design §9: proofs stay valid; every verifier reports what is erased, never as fine."""
+    """Specification 9.10: proofs stay valid, and what is erased is reported."""
     seqs = tell(server)
     root = {"root": server.data("merkle_root", session_id="S-1")["root"]}
     kept = server.call("task_list")["_meta"]["colibri/receipt"]
@@ -295,7 +295,7 @@ def test_of_a_task_record_it_says_where_the_texts_are(project: Path, plain: None
 def test_in_mode_test_its_ids_repeat(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design §10: TEST derives every id and nonce from the seed."""
+    """Specification 10.6: TEST derives every id and nonce from the seed."""
     monkeypatch.setenv("COLIBRI_MODE", "TEST")
     calls = []
     for name in ("one", "two"):

@@ -54,7 +54,7 @@ def write_until_full(server: Server) -> list[JSON]:
 
 
 def test_on_a_full_disk_writing_is_refused_and_reading_goes_on(tmp_path: Path, disk: Path) -> None:
-    """Design §10: writing tools get UNAVAILABLE, reads run with stderr audit."""
+    """Specification 12.13: writing tools get UNAVAILABLE, reads run with stderr audit."""
     with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
         server.data("note", n=0)
         fill(disk)
@@ -72,7 +72,7 @@ def test_on_a_full_disk_writing_is_refused_and_reading_goes_on(tmp_path: Path, d
 def test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lost(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Design §10: the next successful commit ends it; ten times over."""
+    """Specification 12.13: the next successful commit ends it; ten times over."""
     receipts: list[JSON] = []
     with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
         for _ in range(10):
@@ -91,7 +91,7 @@ def test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lo
 def test_a_server_that_ends_or_is_killed_on_a_full_disk_loses_nothing(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Design §10, §12: also when there is no room to empty the -wal."""
+    """Specification 12.13: also when there is no room to empty the -wal."""
     receipts: list[JSON] = []
     for ending in ("close", "kill", "close"):
         with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
@@ -113,7 +113,7 @@ def test_a_server_that_ends_or_is_killed_on_a_full_disk_loses_nothing(
 def test_a_start_on_a_full_disk_fails_with_the_reason_and_the_next_one_works(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Design §10: probes answer and say why, other calls get UNAVAILABLE, exit 75."""
+    """Specification 11.5: probes answer and say why, other calls get UNAVAILABLE, exit 75."""
     ballast = fill(disk)
     with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
         refused = error(server.call("note", n=1))

@@ -46,7 +46,7 @@ def tamper(database: Path, sql: str) -> None:
 
 
 def test_a_sound_server_is_normal_and_says_what_it_checks(tmp_path: Path) -> None:
-    """Design §7, §10: condition {state, cause, checks, age_ms}."""
+    """Specification 12.8: condition {state, cause, checks, age_ms}."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
         server.data("note", n=1)
         eventually(lambda: set(checks(server)["checks"]) == CHECKS, "a whole check")
@@ -60,7 +60,7 @@ def test_a_sound_server_is_normal_and_says_what_it_checks(tmp_path: Path) -> Non
 
 
 def test_an_open_call_is_counted_while_it_runs_and_no_longer(tmp_path: Path) -> None:
-    """Design §7, §9: an enter without an exit is reported as open."""
+    """Specification 9.8: an enter without an exit is reported as open."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
         server.data("note", n=1)
         nap = server.post_call("nap_write", ms=600)
@@ -82,7 +82,7 @@ def test_an_open_call_is_counted_while_it_runs_and_no_longer(tmp_path: Path) -> 
 def test_a_record_that_is_tampered_with_is_noticed_and_writing_stops(
     tmp_path: Path, sql: str
 ) -> None:
-    """Design §10: the newest 200 records re-verified; SAFE_MODE integrity for good."""
+    """Specification 12.8, 12.12: the newest 200 records; SAFE_MODE integrity for good."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
         for n in range(5):
             server.data("note", n=n)
@@ -101,7 +101,7 @@ def test_a_record_that_is_tampered_with_is_noticed_and_writing_stops(
 
 
 def test_damaged_pages_of_the_file_are_noticed_and_writing_stops(tmp_path: Path) -> None:
-    """Design §10: a random 200 records re-verified; damage that SQLite finds is integrity too."""
+    """Specification 12.8, 12.12: a random 200 records; damage that SQLite finds counts too."""
     database = tmp_path / "data" / "colibri.db"
     create(database, 10_000)  # more than a connection keeps in memory
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
@@ -121,7 +121,7 @@ def test_damaged_pages_of_the_file_are_noticed_and_writing_stops(tmp_path: Path)
 def test_too_much_memory_is_an_overload_that_holds_writing_back_but_not_the_records(
     tmp_path: Path,
 ) -> None:
-    """Design §10: SAFE_MODE overload: reads and verification, records are still written."""
+    """Specification 12.9, 12.10: reads and verification go on and are recorded."""
     settings = {"COLIBRI_HEALTH_INTERVAL_MS": EVERY, "COLIBRI_HEALTH_MAX_RSS_MB": "1"}
     with Server(tmp_path, handshake=True, **settings) as server:
         becomes(server, "SAFE_MODE", "overload")
@@ -143,7 +143,7 @@ def test_too_much_memory_is_an_overload_that_holds_writing_back_but_not_the_reco
 def test_an_overload_ends_by_itself_when_the_queue_is_worked_off(
     tmp_path: Path, setting: str, word: str
 ) -> None:
-    """Design §10: SAFE_MODE overload ends by itself; accepted calls are not affected."""
+    """Specification 12.10: SAFE_MODE overload ends by itself; accepted calls are not affected."""
     limit = {"queue": "3", "lag": "150"}[word]
     settings = {"COLIBRI_HEALTH_INTERVAL_MS": EVERY, setting: limit}
     with Server(tmp_path, handshake=True, **settings) as server:
@@ -160,7 +160,7 @@ def test_an_overload_ends_by_itself_when_the_queue_is_worked_off(
 
 
 def test_while_the_check_itself_cannot_run_only_probes_are_admitted(tmp_path: Path) -> None:
-    """Design §10: DIAGNOSE, which ends with the next check that runs."""
+    """Specification 12.11: DIAGNOSE ends with the next check that runs."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
         server.data("note", n=1)
         server.data("break_check", broken=True)

@@ -81,7 +81,7 @@ def assert_recorded(database: Path, before: int, pings: int) -> None:
 def test_a_ping_does_not_wait_for_a_writing_call(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §4: the probe lane is the main thread, and has no store."""
+    """Specification 3.2: the probe lane is the main thread, and has no store."""
     with Server(tmp_path) as server:
 
         def measure() -> list[float]:
@@ -96,7 +96,7 @@ def test_a_ping_does_not_wait_for_a_writing_call(
 def test_a_ping_does_not_wait_for_a_verification(
     large: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §4: a ping answers in milliseconds while a million records are verified."""
+    """Specification 3.2: a ping answers in milliseconds while a million records are verified."""
     with Server(large) as server:
         server.data("note", n=1)  # the database is open and the tools are loaded
         before = len(calls(server.database, "server_ping"))
@@ -115,7 +115,7 @@ def test_a_ping_does_not_wait_for_a_verification(
 def test_a_ping_does_not_wait_for_another_process_that_holds_the_database(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Design §4, §12: the write thread waits up to 10 s for the lock, the main thread never."""
+    """Specification 3.2, 15.5: the write thread waits up to 10 s, the main thread never."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
 
@@ -135,7 +135,7 @@ def test_a_ping_does_not_wait_for_another_process_that_holds_the_database(
 
 @pytest.mark.alone
 def test_a_reading_call_waits_for_no_more_than_the_round_in_progress(tmp_path: Path) -> None:
-    """Design §4: what a read hands over is committed before the next round.
+    """Specification 3.9: what a read hands over is committed before the next round.
 
     It hands over twice. So it comes before the third round from the one that it finds, which on a
     busy machine may be the second of the six.
@@ -156,7 +156,7 @@ def test_a_reading_call_waits_for_no_more_than_the_round_in_progress(tmp_path: P
 def test_calls_of_one_lane_are_run_recorded_and_answered_in_the_order_they_came(
     tmp_path: Path,
 ) -> None:
-    """Design §4: a lane is a FIFO queue; order is kept within a lane."""
+    """Specification 3.1: a lane is a FIFO queue; order is kept within a lane."""
     with Server(tmp_path) as server:
         writes, reads = [], []
         for n in range(150):
@@ -213,7 +213,7 @@ def _sql(server: Server, statement: str) -> None:
 
 @pytest.mark.alone
 def test_reads_are_served_between_the_slices_of_a_verification(large: Path) -> None:
-    """Design §4, long reads: between slices the read thread serves what waits."""
+    """Specification 3.10: between slices the read thread serves what waits."""
     with Server(large) as server:
         server.data("note", n=1)
         already = len(calls(server.database, "verify"))
@@ -228,7 +228,7 @@ def test_reads_are_served_between_the_slices_of_a_verification(large: Path) -> N
 
 
 def test_a_verification_is_not_begun_in_the_middle_of_another(tmp_path: Path) -> None:
-    """Design §4: a tool never overlaps itself, so a slice's pause serves other tools only."""
+    """Specification 3.1, 3.10: the pause between slices serves other tools only."""
     create(tmp_path / "data" / "colibri.db", 3 * SLICE)
     with Server(tmp_path) as server:
         server.data("note", n=1)
@@ -247,7 +247,7 @@ def test_a_verification_is_not_begun_in_the_middle_of_another(tmp_path: Path) ->
 def test_a_call_cancelled_while_it_waits_is_recorded_as_cancelled_and_not_answered(
     tmp_path: Path,
 ) -> None:
-    """Design §4, §5: dropped by a cancellation until its enter record is in a transaction."""
+    """Specification 2.15: dropped by a cancellation until its enter record is in a transaction."""
     with Server(tmp_path) as server:
         server.data("note", n=0)  # the database is there, and the next round is the nap's
         running = server.post_call("nap_write", ms=500)
@@ -266,7 +266,7 @@ def test_a_call_cancelled_while_it_waits_is_recorded_as_cancelled_and_not_answer
 
 
 def test_a_call_cancelled_while_it_runs_finishes_and_answers(tmp_path: Path) -> None:
-    """Design §5: a running one finishes and answers."""
+    """Specification 2.15: a running one finishes and answers."""
     with Server(tmp_path) as server:
         server.data("note", n=0)  # the database is there, and the next round is the nap's
         running = server.post_call("nap_write", ms=300)

@@ -49,7 +49,7 @@ def resident(server: Server) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", WAITING)
 def test_what_waits_has_a_bound_that_counts_all_it_keeps(tmp_path: Path, what: str) -> None:
-    """256 pings of 4 MB that waited for a held database took 2.3 GB, and SAFE_MODE stayed."""
+    """Specification 3.3, 3.11: 256 pings of 4 MB that waited once took 2.3 GB."""
     method, params, count = WAITING[what]
     modern = method.startswith("subscriptions")
     meta = {"_meta": MODERN} if modern else {}

@@ -340,7 +340,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 
 def test_an_agent_that_knows_nothing_ends_with_verified_evidence(agent: Agent) -> None:
-    """Design §1: succeed from the descriptions, recover from every error by reading it."""
+    """Specification 1.1: succeed from the descriptions, recover from every error by reading it."""
     roof = agent.wants("create_task", titel="Mend the roof", colour="red", priority="urgent")
     assert agent.lessons() == [
         "no such tool",

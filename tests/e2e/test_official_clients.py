@@ -76,7 +76,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mcp_2_connects_in_both_eras_and_knows_who_answers(
     tmp_path: Path, mode: str, version: str
 ) -> None:
-    """Design §2: the official SDKs are our judges; §5: both handshakes."""
+    """Specification 2.2, 2.3, 2.23: both handshakes."""
 
     async def story(client: Client) -> None:
         assert client.protocol_version == version
@@ -93,7 +93,7 @@ def test_mcp_2_connects_in_both_eras_and_knows_who_answers(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_mcp_2_lists_the_tools_and_calls_the_probes(tmp_path: Path, mode: str) -> None:
-    """Design §6: the client checks structuredContent against the advertised schema."""
+    """Specification 4.9: the client checks structuredContent against the advertised schema."""
 
     async def story(client: Client) -> None:
         tools = (await client.list_tools()).tools
@@ -111,7 +111,7 @@ def test_mcp_2_lists_the_tools_and_calls_the_probes(tmp_path: Path, mode: str) -
 def test_mcp_2_gets_success_refusal_and_invalid_arguments_as_results(
     tmp_path: Path, mode: str
 ) -> None:
-    """Design §6: isError whenever the operation did not happen, so that clients notice."""
+    """Specification 4.7: isError whenever the operation did not happen, so that clients notice."""
 
     async def story(client: Client) -> None:
         await client.list_tools()
@@ -134,7 +134,7 @@ def test_mcp_2_gets_success_refusal_and_invalid_arguments_as_results(
 def test_mcp_2_gets_an_unknown_tool_as_a_protocol_error_and_goes_on(
     tmp_path: Path, mode: str
 ) -> None:
-    """Design §5: -32602 naming it."""
+    """Specification 2.17: -32602 naming it."""
 
     async def story(client: Client) -> None:
         with pytest.raises(MCPError, match="no_such_tool") as caught:
@@ -148,7 +148,7 @@ def test_mcp_2_gets_an_unknown_tool_as_a_protocol_error_and_goes_on(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_mcp_2_may_have_many_calls_under_way(tmp_path: Path, mode: str) -> None:
-    """Design §5: every request gets exactly one answer."""
+    """Specification 2.14: every request gets exactly one answer."""
 
     async def story(client: Client) -> None:
         got: list[int] = []
@@ -167,7 +167,7 @@ def test_mcp_2_may_have_many_calls_under_way(tmp_path: Path, mode: str) -> None:
 
 
 def test_mcp_2_ends_the_server_by_closing_its_input(tmp_path: Path) -> None:
-    """Design §5: end of input is a clean shutdown."""
+    """Specification 2.22: end of input is a clean shutdown."""
 
     async def story(client: Client) -> None:
         await client.call_tool("note", {"n": 1})
@@ -178,7 +178,7 @@ def test_mcp_2_ends_the_server_by_closing_its_input(tmp_path: Path) -> None:
 
 
 def test_mcp_2_listens_gets_nothing_granted_and_may_stop(tmp_path: Path) -> None:
-    """Design §5: acknowledged with an empty subset; a cancelled one gets no answer."""
+    """Specification 2.8: acknowledged with an empty subset; a cancelled one gets no answer."""
 
     async def story(client: Client) -> None:
         async with client.listen(tools_list_changed=True) as subscription:
@@ -192,7 +192,7 @@ def test_mcp_2_listens_gets_nothing_granted_and_may_stop(tmp_path: Path) -> None
 
 
 def test_mcp_2_sees_its_subscription_end_well_when_the_server_is_stopped(tmp_path: Path) -> None:
-    """Design §5: one open at shutdown gets its result; an abrupt end would raise here."""
+    """Specification 2.8: one open at shutdown gets its result; an abrupt end would raise here."""
     events: list[object] = []
 
     async def story(client: Client) -> None:
@@ -209,7 +209,7 @@ def test_mcp_2_sees_its_subscription_end_well_when_the_server_is_stopped(tmp_pat
     not CLIENT_1X.exists(), reason=".venv-client-1x with mcp 1.30 is missing: run scripts/setup dev"
 )
 def test_mcp_1_30_is_served_as_well(tmp_path: Path) -> None:
-    """Design §2: the official clients, the older one in its own environment."""
+    """Specification 2.23: the official clients, the older one in its own environment."""
     script = Path(__file__).parent / "client_1x.py"
     done = execute_raw(
         [CLIENT_1X, script, tmp_path, tmp_path / "stderr", *witnessed(tmp_path, TOOLBOX)]

@@ -27,7 +27,7 @@ def told(project: Path) -> tuple[str, str]:
 
 
 def test_a_server_finds_the_ledger_of_the_rule(main: Path, tmp_path: Path) -> None:
-    """In a subdirectory, a work tree and a nested repository; doctor and status say which."""
+    """Specification 14.8: in a subdirectory, a work tree and a nested repository."""
     tree, below = work_tree(main, tmp_path / "tree"), Path(inside(main))
     assert told(below) == (str(main), IS_REPOSITORY)
     assert told(below) == (str(main), HOLDS_LEDGER)  # now there is one
@@ -51,6 +51,7 @@ def test_a_server_finds_the_ledger_of_the_rule(main: Path, tmp_path: Path) -> No
 
 
 def test_two_work_trees_at_once_write_one_chain(main: Path, tmp_path: Path) -> None:
+    """Specification 9.13, 14.8."""
     trees = [work_tree(main, tmp_path / name) for name in ("left", "right")]
 
     def work(tree: Path) -> None:

@@ -109,7 +109,7 @@ def test_one_seal_wins_and_the_others_are_told_its_root(servers: list[Server]) -
 
 
 def test_of_eight_servers_that_claim_a_task_exactly_one_wins(servers: list[Server]) -> None:
-    """Design §7: expected_version; ERR_VERSION_CONFLICT has the current version."""
+    """Specification 6.13: expected_version; ERR_VERSION_CONFLICT has the current version."""
     ids = [servers[0].data("task_create", title="one")["task_id"] for _ in range(THOUGHTS)]
     claim: JSON = {"status": "GATHER", "expected_version": 1}
     claims = [

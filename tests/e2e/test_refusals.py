@@ -159,7 +159,7 @@ INVALID: list[tuple[tuple[str, JSON], str, str]] = [
 
 
 def test_what_does_not_fit_is_named_with_what_would(world: tuple[Server, Server]) -> None:
-    """Design §6: one issue for one mistake, with its path and what is allowed."""
+    """Specification 4.11: one issue for one mistake, with its path and what is allowed."""
     server, _ = world
     before = kept(server.project)
     for (tool, arguments), path, said in INVALID:
@@ -281,7 +281,7 @@ WITHOUT_SESSION: list[tuple[tuple[str, JSON], str, JSON, str]] = [
 def test_what_breaks_a_rule_is_refused_with_its_facts_and_the_way_on(
     world: tuple[Server, Server],
 ) -> None:
-    """Next §2 to §5; pattern B, and of the trail pattern A."""
+    """Specification 4.13, 5.15, 8.3; pattern B, and of the trail pattern A."""
     before = kept(world[0].project)
     for server, table in zip(world, (REFUSED, WITHOUT_SESSION), strict=True):
         for (tool, arguments), code, facts, way in table:

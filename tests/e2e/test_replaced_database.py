@@ -113,7 +113,7 @@ def ten_more(server: Server) -> None:
 def test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still_works(
     tmp_path: Path, older: Path, act: Act, words: str
 ) -> None:
-    """Design §10, §12: SAFE_MODE integrity writes nothing; what it admits is audited on stderr."""
+    """Specification 12.12, 15.9: nothing is written; what is admitted is audited on stderr."""
     with Server(tmp_path) as server:
         ten_more(server)
         act(server.database, older)
@@ -171,7 +171,7 @@ def test_a_read_only_server_refuses_the_next_read_with_the_reason(
 def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
     tmp_path: Path, older: Path
 ) -> None:
-    """Design §10: nothing is written for the rest of the process; nor is its log into the file."""
+    """Specification 15.9: neither by a call, nor by copying the log back at the end."""
     with Server(tmp_path) as server:
         ten_more(server)
         rename_over(server.database, older)
@@ -198,7 +198,7 @@ def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
 def test_a_server_whose_database_was_replaced_does_not_harm_one_that_serves_the_new_file(
     tmp_path: Path, older: Path
 ) -> None:
-    """Design §12: an acknowledged commit is never lost, here to the end of the other server."""
+    """Specification 15.9: an acknowledged commit is never lost, here at the end of the other."""
     with Server(tmp_path) as first:
         ten_more(first)
         for name in ("colibri.db", "colibri.db-wal", "colibri.db-shm"):
@@ -219,7 +219,7 @@ def test_a_server_whose_database_was_replaced_does_not_harm_one_that_serves_the_
 def test_an_older_copy_under_a_complete_write_ahead_log_loses_nothing(
     tmp_path: Path, older: Path
 ) -> None:
-    """Design §12, trust trap 15: what `cp` overwrites here the -wal still has."""
+    """Specification 15.9: what `cp` overwrites here the -wal still has."""
     with Server(tmp_path) as server:
         ten_more(server)
         copy_over(server.database, older)

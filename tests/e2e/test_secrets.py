@@ -102,7 +102,7 @@ def tell_everything(server: Watched) -> None:
 
 
 def test_no_text_of_a_tool_carries_a_secret_into_the_ledger(server: Watched) -> None:
-    """Design §6: everything after stage 2 sees only [redacted:KIND]."""
+    """Specification 4.5: everything after stage 2 sees only [redacted:KIND]."""
     tell_everything(server)
     assert server.left(PIECES) == []
     assert server.close() == 0
@@ -157,7 +157,7 @@ def test_no_refusal_repeats_a_secret(server: Watched) -> None:
 
 
 def test_the_answer_says_what_was_redacted_and_where(server: Watched) -> None:
-    """Design §6: _meta has colibri/redacted: [{path, kind}], beside the receipt."""
+    """Specification 4.5: _meta has colibri/redacted: [{path, kind}], beside the receipt."""
     result = server.call("task_create", title=f"use {GITHUB}", project_id=LINES["URL"])
     assert result["_meta"]["colibri/redacted"] == [
         {"path": "title", "kind": "github-token"},
@@ -199,7 +199,7 @@ def test_a_text_that_grows_too_long_when_it_is_redacted_is_refused(server: Watch
 
 
 def test_the_trail_on_stderr_has_no_secrets_either(tmp_path: Path) -> None:
-    """Design §10: READONLY audits its calls as JSON lines on stderr."""
+    """Specification 10.3: READONLY audits its calls as JSON lines on stderr."""
     with Server(tmp_path, COLIBRI) as first:
         booted(first)
         assert first.close() == 0

@@ -65,7 +65,7 @@ def assert_at_rest(server: Server) -> None:
 def test_an_idle_server_is_gone_two_seconds_after_a_signal(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Design §10: with nothing running it is gone within 2 s; exit 0."""
+    """Specification 13.2: with nothing running it is gone within 2 s; exit 0."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
         began = time.monotonic()
@@ -77,7 +77,7 @@ def test_an_idle_server_is_gone_two_seconds_after_a_signal(
 
 
 def test_an_idle_server_is_gone_two_seconds_after_its_input_ended(tmp_path: Path) -> None:
-    """Design §5, §10: end of input is a clean shutdown."""
+    """Specification 2.22, 13.2: end of input is a clean shutdown."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
         began = time.monotonic()
@@ -88,7 +88,7 @@ def test_an_idle_server_is_gone_two_seconds_after_its_input_ended(tmp_path: Path
 
 
 def test_a_server_that_gets_a_signal_while_it_starts_ends_in_order(tmp_path: Path) -> None:
-    """Design §10: also when the database is not open yet."""
+    """Specification 13.1: also when the database is not open yet."""
     with Server(tmp_path) as server:  # the handshake is answered before the database is opened
         server.terminate()
         assert server.wait() == 0
@@ -97,7 +97,7 @@ def test_a_server_that_gets_a_signal_while_it_starts_ends_in_order(tmp_path: Pat
 
 
 def test_at_the_end_of_input_the_running_and_every_waiting_call_is_answered(tmp_path: Path) -> None:
-    """Design §5: a clean shutdown after every accepted call has been answered."""
+    """Specification 2.22: a clean shutdown after every accepted call has been answered."""
     with Server(tmp_path) as server:
         ids = [server.post_call("nap_write", ms=300)]
         for n in range(100):
@@ -115,7 +115,7 @@ def test_at_the_end_of_input_the_running_and_every_waiting_call_is_answered(tmp_
 def test_on_a_signal_accepted_calls_are_finished_and_new_ones_get_shutting_down(
     tmp_path: Path,
 ) -> None:
-    """Design §10: new requests get SHUTTING_DOWN, queued and running calls finish."""
+    """Specification 13.3: new requests get SHUTTING_DOWN, queued and running calls finish."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         accepted = [server.post_call("nap_write", ms=1000)]
@@ -148,7 +148,7 @@ def test_a_server_whose_host_is_killed_does_not_stay_behind(tmp_path: Path) -> N
 
 
 def test_a_second_signal_ends_a_stuck_drain_at_once(tmp_path: Path) -> None:
-    """Design §10: on a second signal os._exit(1); what was acknowledged is safe."""
+    """Specification 13.4: on a second signal os._exit(1); what was acknowledged is safe."""
     with Server(tmp_path) as server:
         receipt = server.call("note", n=0)["_meta"]["colibri/receipt"]
         server.post_call("nap_write", ms=60_000)
@@ -167,7 +167,7 @@ def test_a_second_signal_ends_a_stuck_drain_at_once(tmp_path: Path) -> None:
 
 
 def test_a_drain_that_is_not_done_at_its_deadline_ends_the_process_with_1(tmp_path: Path) -> None:
-    """Design §10: up to 30 s, here 1; at the deadline os._exit(1)."""
+    """Specification 13.4: up to 30 s, here 1; at the deadline os._exit(1)."""
     with Server(tmp_path, IMPATIENT) as server:
         server.data("note", n=0)
         server.post_call("nap_write", ms=60_000)
@@ -179,7 +179,7 @@ def test_a_drain_that_is_not_done_at_its_deadline_ends_the_process_with_1(tmp_pa
 
 
 def test_a_client_that_stops_reading_is_given_up_at_the_deadline(tmp_path: Path) -> None:
-    """Design §10: answers that nobody takes count as not done."""
+    """Specification 13.4: answers that nobody takes count as not done."""
     with Deaf(tmp_path, IMPATIENT) as server:
         booted(server)
         server.post_call("big", bytes=1_000_000)
@@ -193,7 +193,7 @@ def test_a_client_that_stops_reading_is_given_up_at_the_deadline(tmp_path: Path)
 def test_a_client_that_closes_its_end_ends_the_server_after_the_accepted_calls(
     tmp_path: Path,
 ) -> None:
-    """Design §5: EPIPE counts as end of input; what was accepted is still done and recorded."""
+    """Specification 2.21: what was accepted is still done and recorded."""
     with Deaf(tmp_path, TOOLBOX) as server:
         booted(server)
         assert server.process.stdout is not None
@@ -207,7 +207,7 @@ def test_a_client_that_closes_its_end_ends_the_server_after_the_accepted_calls(
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see CPU time")
 def test_a_drain_waits_without_using_the_processor(tmp_path: Path) -> None:
-    """Design §10: also when the client's end is closed, so that there is nothing to wait for."""
+    """Specification 13.5: also when the client's end is closed and cannot be waited for."""
     with Deaf(tmp_path, TOOLBOX) as server:
         booted(server)
         server.send(_call(1, "nap_write", {"ms": 1500}))
@@ -238,7 +238,7 @@ def _call(id: int, tool: str, arguments: JSON) -> bytes:
 def test_an_unhandled_exception_in_any_thread_is_logged_and_shuts_the_server_down(
     tmp_path: Path, thread: str
 ) -> None:
-    """Design §4, §10: `[colibri] uncaughtException: …`, an orderly shutdown, exit 1."""
+    """Specification 3.14, 13.1: `[colibri] uncaughtException: …`, an orderly shutdown, exit 1."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS="50") as server:
         receipt = server.call("note", n=0)["_meta"]["colibri/receipt"]
         assert server.data("crash", lane=thread) == {}
@@ -253,7 +253,7 @@ def test_an_unhandled_exception_in_any_thread_is_logged_and_shuts_the_server_dow
 def test_after_an_unhandled_exception_every_accepted_call_is_answered(
     tmp_path: Path, thread: str
 ) -> None:
-    """Design §4: what waits in a dead lane is answered HANDLER_ERROR, the rest is finished."""
+    """Specification 3.14: HANDLER_ERROR for the dead lane, the rest is finished."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS="50") as server:
         server.data("note", n=0)
         ids = [server.post_call("nap_write", ms=500), server.post_call("nap_read", ms=200)]

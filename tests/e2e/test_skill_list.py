@@ -317,7 +317,7 @@ def test_each_hostile_skill_is_skipped_for_its_own_reason(hostile: tuple[Path, J
 
 
 def test_calls_are_served_between_the_skills_of_a_large_folder(tmp_path: Path) -> None:
-    """Design §4: between slices the read thread serves what waits."""
+    """Specification 3.10: between slices the read thread serves what waits."""
     for number in range(1_500):
         add(tmp_path, f"skill-{number:04d}")
     with Server(tmp_path, COLIBRI) as server:
@@ -332,7 +332,7 @@ def test_calls_are_served_between_the_skills_of_a_large_folder(tmp_path: Path) -
 def test_a_skill_that_is_the_database_under_another_name_is_not_opened(
     tmp_path: Path, end: str
 ) -> None:
-    """Design §12: closing the file would drop every lock that SQLite has on it."""
+    """Specification 15.2: closing the file would drop every lock that SQLite has on it."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("skill_list")  # the read thread has its connection
         database = Path(f"{server.database}{end}")

@@ -69,7 +69,7 @@ Surrounding = Callable[[Path], AbstractContextManager[str]]
 def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
     tmp_path: Path, surrounding: Surrounding
 ) -> None:
-    """Design §10: it stays up in phase1, other calls get UNAVAILABLE, and it exits with 75."""
+    """Specification 4.15, 11.5: it stays up in phase1, and exits with 75."""
     path = tmp_path / "data" / "colibri.db"
     with surrounding(path) as why:
         before = contents(path.parent)
@@ -95,7 +95,7 @@ def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
 def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """Design §10, boot: the last 1,000 records and a quick_check."""
+    """Specification 11.6: the last 1,000 records and a quick_check."""
     path = tmp_path / "data" / "colibri.db"
     create(path, 500)
     damage(path)
@@ -118,7 +118,7 @@ def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it
 def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_lets_go(
     tmp_path: Path,
 ) -> None:
-    """Design §6, §12: busy timeout 10 s, then UNAVAILABLE; nothing is wrong with the server."""
+    """Specification 4.15, 15.5: after 10 s; nothing is wrong with the server."""
     with Server(tmp_path) as server:
         server.data("note", n=1)
         with holding(server.database):
@@ -137,7 +137,7 @@ def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_
 def test_readonly_and_minimal_leave_every_byte_as_it_was(
     tmp_path: Path, mode: str, ended: str
 ) -> None:
-    """Design §10: the file and the content of -wal never change; no lock file, no migration."""
+    """Specification 10.4, 10.5: file and -wal never change; no lock file, no migration."""
     with Server(tmp_path) as server:
         for n in range(20):
             server.data("note", n=n)
@@ -163,7 +163,7 @@ def test_readonly_and_minimal_leave_every_byte_as_it_was(
 
 
 def test_readonly_serves_a_database_on_a_read_only_file_system(tmp_path: Path) -> None:
-    """Design §10: where -shm cannot be made and no -wal exists, immutable=1."""
+    """Specification 10.4: where -shm cannot be made and no -wal exists, immutable=1."""
     create(tmp_path / "data" / "colibri.db", 100)
     with read_only(tmp_path / "data"), Server(tmp_path, COLIBRI_MODE="READONLY") as server:
         assert server.data("verify") == {"valid": True, "records": 100}

@@ -294,7 +294,7 @@ def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str)
 
 
 def test_a_verdict_lists_the_first_hundred_open_calls_and_counts_them_all(scene: Scene) -> None:
-    """Design §9: reported as open; a list that is cut says so."""
+    """Specification 5.18, 9.8: reported as open; a list that is cut says so."""
     server = "00000000-0000-4000-8000-00000000c01b"
     said = (
         f'{{"arguments":{{}},"client":null,"host_session":null,"server":"{server}",'

@@ -13,7 +13,7 @@ RUNS = 5
 
 
 def test_a_second_attempt_answers_as_the_model_does(tmp_path: Path) -> None:
-    """Design §8: evidence counts since the attempt began; a way that chance seldom goes."""
+    """Specification 6.4, 6.6: a path that chance seldom takes."""
     id = {"task_id": "T-0001"}
     thought = {"session_id": "S-1", "type": "plan", "content": "so", **id}
     with Walk(tmp_path) as walk:
@@ -31,7 +31,7 @@ def test_a_second_attempt_answers_as_the_model_does(tmp_path: Path) -> None:
 
 
 def test_random_walks_answer_as_the_model_does(tmp_path: Path) -> None:
-    """Design §7 to §9: answers, refusals, totals, order, hashes, the length of the ledger."""
+    """Specification 5.11, 5.13, 6.7: answers, refusals, totals, order and hashes."""
     chance = Random()  # a difference shows the calls that led to it
     with Walk(tmp_path) as walk:
         try:

@@ -52,6 +52,7 @@ def tokens(value: object) -> float:
 def test_the_tools_and_the_instructions_are_short(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    """Specification 5.5."""
     with Server(tmp_path, COLIBRI, handshake=False) as server:
         told = tokens(server.handshake()["instructions"])
         listed = tokens(server.request("tools/list")["result"])
@@ -63,6 +64,7 @@ def test_the_tools_and_the_instructions_are_short(
 def test_a_task_is_claimed_worked_and_done_in_three_short_calls(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    """Specification 6.15, 8.2."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title=TITLE, description=DESCRIPTION, priority="high")
         server.data("audit_session_start", intent="Mend the uploads", agent_id="claude-code")

@@ -49,7 +49,7 @@ def with_meta(server: Server, tool: str, meta: JSON, **arguments: Any) -> JSON:
 
 
 def test_what_is_piped_behind_a_start_belongs_to_the_session(tmp_path: Path) -> None:
-    """Next §2: it has a round of its own, so that what follows sees it."""
+    """Specification 3.6, 7.4: it has a round of its own, so that what follows sees it."""
     calls: list[tuple[str, JSON]] = [
         ("task_create", {"title": "before"}),
         ("audit_session_start", {"intent": "try", "session_id": "S-1", "agent_id": "ada"}),
@@ -86,7 +86,7 @@ def test_a_probe_belongs_to_the_session_too(tmp_path: Path) -> None:
 
 
 def test_of_two_sessions_none_is_taken_and_the_second_start_says_so(tmp_path: Path) -> None:
-    """Next §2: a wrong name is worse than none."""
+    """Specification 7.5: a wrong name is worse than none."""
     with Server(tmp_path, COLIBRI) as server:
         assert start(server, "S-1", agent_id="ada")["note"] is None
         assert owner(server) == ("S-1", "ada")
@@ -117,7 +117,7 @@ def test_of_very_many_sessions_some_are_named(tmp_path: Path) -> None:
 def test_another_client_or_another_session_of_it_has_a_session_of_its_own(
     tmp_path: Path, meta: JSON
 ) -> None:
-    """Next §2: one process may serve several."""
+    """Specification 7.4: one process may serve several."""
     opening = {"intent": "try", "brief": False}
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")
@@ -129,6 +129,7 @@ def test_another_client_or_another_session_of_it_has_a_session_of_its_own(
 
 
 def test_the_environment_of_a_client_tells_its_sessions_apart(tmp_path: Path) -> None:
+    """Specification 7.4."""
     with Server(tmp_path, COLIBRI, CLAUDE_CODE_SESSION_ID="c-1") as server:
         start(server, "S-1")
         with_meta(server, "task_list", {"threadId": "t-1"})
@@ -142,7 +143,7 @@ def test_the_environment_of_a_client_tells_its_sessions_apart(tmp_path: Path) ->
 def test_a_session_of_another_process_is_not_the_current_one_until_it_is_resumed(
     tmp_path: Path,
 ) -> None:
-    """Next §2, §5: then it is that of the process which resumed it last."""
+    """Specification 7.4, 7.7: then it is that of the process which resumed it last."""
     with Server(tmp_path, COLIBRI) as first, Server(tmp_path, COLIBRI) as second:
         start(first, "S-1", agent_id="ada")
         assert owner(second) == (None, None)
@@ -171,7 +172,7 @@ def test_a_session_that_was_never_resumed_may_be_named_by_any_process(tmp_path: 
 
 
 def test_a_silent_session_is_nobodys_until_it_is_named(tmp_path: Path) -> None:
-    """Next §2: a sign of life is a call that was not refused."""
+    """Specification 7.4, 7.6: a sign of life is a call that was not refused."""
     with hasty(tmp_path) as server:
         start(server, "S-1")
         assert owner(server)[0] == "S-1"
@@ -184,7 +185,7 @@ def test_a_silent_session_is_nobodys_until_it_is_named(tmp_path: Path) -> None:
 
 
 def test_what_only_selects_a_session_names_no_caller(tmp_path: Path) -> None:
-    """Next §2: who reads a trail is not credited with it."""
+    """Specification 7.3: who reads a trail is not credited with it."""
     selecting: list[tuple[str, JSON]] = [
         ("thought_record_list", {"session_id": "S-1"}),
         ("audit_verify_chain", {"session_id": "S-1"}),
@@ -218,7 +219,7 @@ ENDS: dict[str, Callable[[Server], object]] = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_claim_ends_with_the_seal_and_with_the_task(tmp_path: Path, end: str) -> None:
-    """Next §3: by itself, without a record."""
+    """Specification 8.4: by itself, without a record."""
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")
         server.data("task_create", title="x")
@@ -237,7 +238,7 @@ def test_a_claim_ends_with_the_seal_and_with_the_task(tmp_path: Path, end: str) 
 def test_moving_takes_a_free_task_and_a_call_without_a_session_takes_nothing(
     tmp_path: Path,
 ) -> None:
-    """Next §3."""
+    """Specification 8.1."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="x")
         assert taken(server, status="GATHER")["holder"] is None
@@ -250,7 +251,7 @@ def test_moving_takes_a_free_task_and_a_call_without_a_session_takes_nothing(
 
 
 def test_only_a_move_or_a_claim_takes_over_from_the_dead(tmp_path: Path) -> None:
-    """Next §3: `taken` names the last sign of life; who lost a task must claim it again."""
+    """Specification 8.5, 8.6: `taken` names the last sign of life; the loser claims again."""
     with (
         hasty(tmp_path) as dead,
         hasty(tmp_path) as heir,
@@ -281,7 +282,7 @@ def test_only_a_move_or_a_claim_takes_over_from_the_dead(tmp_path: Path) -> None
 
 
 def test_mine_comes_first_then_what_is_free_and_others_are_counted(tmp_path: Path) -> None:
-    """Next §3: within what is asked for."""
+    """Specification 8.8: within what is asked for."""
     with Server(tmp_path, COLIBRI) as server, Server(tmp_path, COLIBRI) as other:
         start(server, "S-1")
         start(other, "S-2")
@@ -306,7 +307,7 @@ def test_mine_comes_first_then_what_is_free_and_others_are_counted(tmp_path: Pat
 
 
 def test_the_checks_come_in_their_order(tmp_path: Path) -> None:
-    """Next §4: a call that breaks every rule is told one after the other."""
+    """Specification 6.7: a call that breaks every rule is told one after the other."""
     with Server(tmp_path, COLIBRI) as server, Server(tmp_path, COLIBRI) as other:
         server.data("task_create", title="done")
         server.data("task_create", title="open")
@@ -346,7 +347,7 @@ def test_the_checks_come_in_their_order(tmp_path: Path) -> None:
 
 
 def test_a_thought_is_recorded_first_and_is_evidence_for_its_moves(tmp_path: Path) -> None:
-    """Next §4: then a record for each step, fields and holder in the first, then the text."""
+    """Specification 6.15: then a record for each step, fields in the first, then the text."""
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")
         server.data("task_create", title="x")
@@ -374,7 +375,7 @@ def test_a_thought_that_was_recorded_before_is_evidence_for_the_end(tmp_path: Pa
 
 
 def test_a_key_counts_for_its_tool_and_for_thoughts_in_its_session(tmp_path: Path) -> None:
-    """Next §4: the same again answers with what was made, as it is now."""
+    """Specification 6.16: the same again answers with what was made, as it is now."""
     with Server(tmp_path, COLIBRI) as server:
         made = server.data("task_create", title="x", key="k", priority="medium")
         assert made["repeated"] is False
@@ -396,7 +397,7 @@ def test_a_key_counts_for_its_tool_and_for_thoughts_in_its_session(tmp_path: Pat
 
 
 def test_of_a_key_with_a_secret_the_first_answer_stands(tmp_path: Path) -> None:
-    """Next §4: what redaction replaced cannot be compared."""
+    """Specification 6.17: what redaction replaced cannot be compared."""
     secret = "ghp_" + "A1b2C3d4" * 4 + "E5f6"
     with Server(tmp_path, COLIBRI) as server:
         first = server.data("task_create", title=f"use {secret}", key="k")
@@ -422,7 +423,7 @@ def test_a_secret_in_a_thought_that_comes_with_a_move_is_never_stored(tmp_path: 
 
 
 def test_a_server_that_only_reads_has_no_queue_to_take_from(tmp_path: Path) -> None:
-    """Next §3: it is not among READONLY's six."""
+    """Specification 8.8: it is not among READONLY's six."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="x")
         assert server.close() == 0

@@ -105,7 +105,7 @@ def works(server: Server) -> None:
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_bad_line_gets_one_error_and_the_next_call_works(server: Server, what: str) -> None:
-    """Design §5: -32700 for text, -32600 for what is no request, -32601, -32602."""
+    """Specification 2.7, 2.11, 2.12, 2.16: -32700, -32600, -32601 and -32602."""
     bad, id, code = REFUSED[what]
     server.send(bad + b"\n")
     answer = server.receive()
@@ -120,7 +120,7 @@ def test_a_bad_line_gets_one_error_and_the_next_call_works(server: Server, what:
 def test_arguments_that_are_no_object_get_the_envelope(
     server: Server, tool: str, arguments: object
 ) -> None:
-    """Design §5: through stage 2, in every lane; 003 §6.1."""
+    """Specification 2.18: through stage 2, in every lane."""
     server.send(call(tool, arguments=arguments) + b"\n")
     answer = server.receive()
     assert answer is not None
@@ -133,21 +133,21 @@ def test_arguments_that_are_no_object_get_the_envelope(
 
 @pytest.mark.parametrize("arguments", [{"n": 1.5}, {"n": "7"}, {}, {"n": None}, {"n": 1, "": 1}])
 def test_wrong_fields_get_the_envelope_with_every_issue(server: Server, arguments: JSON) -> None:
-    """Design §6: every issue with path, what was wrong, what is allowed."""
+    """Specification 4.11: every issue with path, what was wrong, what is allowed."""
     error = server.call("note", **arguments)["structuredContent"]["error"]
     assert error["code"] == "INVALID_PARAMS"
     assert all(issue["problem"] and issue["allowed"] for issue in error["details"]["issues"])
 
 
 def test_a_line_just_under_the_limit_is_read_and_judged(server: Server) -> None:
-    """Design §5: a line is at most 4 MiB; its call then goes through stage 2."""
+    """Specification 2.9: a line is at most 4 MiB; its call then goes through stage 2."""
     result = server.call("note", n=1, content="x" * (4 * MIB - 200))
     assert result["structuredContent"]["error"]["code"] == "INVALID_PARAMS"
     works(server)
 
 
 def test_a_thousand_bad_lines_get_a_thousand_errors(server: Server) -> None:
-    """Design §5: one answer per line, however many come at once."""
+    """Specification 2.14: one answer per line, however many come at once."""
     server.send(b"".join(b"{%d\n" % number for number in range(1000)))
     for _ in range(1000):
         answer = server.receive()
@@ -189,7 +189,7 @@ def answers(server: Server, bad: bytes) -> list[JSON]:
 
 
 def test_two_hundred_lines_of_random_bytes_are_all_answered(server: Server) -> None:
-    """Design §5: never silence, never a crash."""
+    """Specification 2.14: never silence, never a crash."""
 
     @settings(max_examples=200, derandomize=True, deadline=None, database=None)
     @given(st.binary(min_size=1, max_size=300).map(lambda data: data.replace(b"\n", b"\r")))
@@ -202,7 +202,7 @@ def test_two_hundred_lines_of_random_bytes_are_all_answered(server: Server) -> N
 
 
 def test_two_hundred_damaged_requests_are_all_answered(server: Server) -> None:
-    """Design §5: also lines that are almost right."""
+    """Specification 2.14: also lines that are almost right."""
     whole = line(CALL, id="x", params={"name": "server_ping", "arguments": {}})
     places = st.integers(0, len(whole) - 1)
 
@@ -228,7 +228,7 @@ def memory(server: Server, field: str) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_64_mib_without_a_newline_take_no_memory(tmp_path: Path) -> None:
-    """Design §5: the rest of a longer line is skipped in constant memory."""
+    """Specification 2.9: the rest of a longer line is skipped in constant memory."""
     with Server(tmp_path) as server:
         works(server)
         before = memory(server, "VmRSS")
@@ -263,7 +263,7 @@ def test_a_line_full_of_commas_takes_little_memory(tmp_path: Path, inner: bytes)
 def test_a_last_line_without_a_newline_is_answered_before_the_end(
     tmp_path: Path, last: bytes, key: str
 ) -> None:
-    """Design §5: end of input is a clean shutdown after every line that was read."""
+    """Specification 2.22: end of input is a clean shutdown after every line that was read."""
     with Server(tmp_path) as server:
         server.send(last)
         assert server.close() == 0

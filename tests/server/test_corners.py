@@ -50,7 +50,7 @@ def test_a_handler_that_wants_a_database_where_there_is_none_fails_alone() -> No
 
 
 def test_the_context_stops_the_server_that_another_thread_runs() -> None:
-    """Seed 000 §1: start and stop are also methods of the context."""
+    """Specification 16.4, 16.9: start and stop are also methods of the context."""
     server = Linked()
     with server:
         server.call("server_ping")
@@ -86,7 +86,7 @@ def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code(
 
 
 def test_the_time_is_utc_to_the_microsecond(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Design §9: RFC 3339; most calls find the second that the call before has formatted."""
+    """Specification 9.5: most calls reuse the second that an earlier one has formatted."""
     ctx = create_server(install_handlers=False)
     moments = {
         1_700_000_000_000_000_999: "2023-11-14T22:13:20.000000Z",
@@ -254,7 +254,7 @@ def test_a_read_writes_nothing_itself_once_writing_has_stopped(
 
 
 def test_more_probes_than_can_wait_are_counted_and_answered(tmp_path: Path) -> None:
-    """At most 256 probe records wait; the rest is dropped, and server_health says so."""
+    """Specification 3.3: the rest is dropped, and server_health says so."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         with holding(server.database):

@@ -13,7 +13,7 @@ SEEDS = [None, 0, 7]
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_id_is_a_version_4_uuid(seed: int | None) -> None:
-    """Design §9: `call` is a uuid 4."""
+    """Specification 9.5: `call` is a uuid 4."""
     for seq in range(50):
         text = Ids(seed).uuid("call", seq)
         parsed = uuid.UUID(text)
@@ -22,14 +22,14 @@ def test_an_id_is_a_version_4_uuid(seed: int | None) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_nonce_has_32_bytes_and_a_log_32_hex_digits(seed: int | None) -> None:
-    """Design §9."""
+    """Specification 9.5."""
     ids = Ids(seed)
     assert len(ids.nonce(1)) == len(ids.draw("x", 1)) == 32
     assert re.fullmatch(r"colibri/[0-9a-f]{32}", ids.log())
 
 
 def test_a_seed_repeats_everything() -> None:
-    """Design §10: runs repeat."""
+    """Specification 10.6: runs repeat."""
     for seed in (0, 7):
         one, two = Ids(seed), Ids(seed)
         assert one.uuid("call", 3) == two.uuid("call", 3)
@@ -38,7 +38,7 @@ def test_a_seed_repeats_everything() -> None:
 
 
 def test_seed_purpose_and_place_each_make_another_id() -> None:
-    """Design §10: SHA-256(COLIBRI_SEED ‖ purpose ‖ seq); the parts cannot run into each other."""
+    """Specification 10.6: the parts cannot run into each other."""
     made = [
         Ids(1).draw("call", 1),
         Ids(2).draw("call", 1),

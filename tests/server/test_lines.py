@@ -38,14 +38,14 @@ def refusal(line: bytes) -> str:
 def test_however_the_input_is_cut_into_chunks_the_lines_are_the_same(
     data: bytes, cuts: list[int]
 ) -> None:
-    """Design §5: newline-delimited; a chunk's boundary means nothing."""
+    """Specification 2.1: newline-delimited; a chunk's boundary means nothing."""
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     chunks = [data[a:b] for a, b in pairwise(places)]
     assert split(chunks) == [line for line in data.split(b"\n") if line]
 
 
 def test_a_line_is_given_out_as_soon_as_its_newline_has_come() -> None:
-    """Design §5: a request is answered while the input stays open."""
+    """Specification 2.1: a request is answered while the input stays open."""
     lines = Lines()
     assert list(lines.feed(b'{"a"')) == []
     assert list(lines.feed(b":1}\nrest")) == [b'{"a":1}']
@@ -73,19 +73,19 @@ def test_a_line_is_given_out_as_soon_as_its_newline_has_come() -> None:
 def test_lines_are_what_stands_between_newlines(
     chunks: list[bytes], lines: list[bytes | str]
 ) -> None:
-    """Design §5: a line is at most 4 MiB; every call whose line was read is answered."""
+    """Specification 2.1, 2.22: every line that was read is answered."""
     assert split(chunks) == lines
 
 
 @pytest.mark.parametrize("size", [64 * 1024, MIB - 1, MAX_LINE, 6 * MIB])
 def test_a_line_that_is_too_long_is_refused_once_and_the_next_one_is_fine(size: int) -> None:
-    """Design §5: longer, and the rest is skipped."""
+    """Specification 2.9: longer, and the rest is skipped."""
     data = b"x" * (3 * MAX_LINE) + b"\nnext\n"
     assert split(data[i : i + size] for i in range(0, len(data), size)) == [TOO_LONG, b"next"]
 
 
 def test_the_rest_of_a_line_that_is_too_long_takes_no_memory() -> None:
-    """Design §5: skipped in constant memory."""
+    """Specification 2.9: skipped in constant memory."""
     lines, chunk = Lines(), b"x" * 65536
     refusals = sum(1 for _ in range(80) for _ in lines.feed(chunk))
     tracemalloc.start()
@@ -135,7 +135,7 @@ def test_the_rest_of_a_line_that_is_too_long_takes_no_memory() -> None:
     ],
 )
 def test_text_that_is_not_one_json_value_is_refused_with_its_place(line: bytes) -> None:
-    """Design §5: malformed text; RFC 8259, which has no BOM, comments or trailing commas."""
+    """Specification 2.11: RFC 8259, which has no BOM, comments or trailing commas."""
     assert " at character " in refusal(line)
     assert " at at " not in refusal(line)
 
@@ -167,7 +167,7 @@ def test_text_that_is_not_one_json_value_is_refused_with_its_place(line: bytes) 
     ],
 )
 def test_what_json_or_a_record_cannot_hold_is_refused_by_name(line: bytes, problem: str) -> None:
-    """Design §5: invalid UTF-8, NaN, Infinity, large integers, duplicate keys, lone surrogates."""
+    """Specification 2.11: valid text that no record could hold, or that is ambiguous."""
     assert refusal(line) == problem
 
 
@@ -188,7 +188,7 @@ def test_what_json_or_a_record_cannot_hold_is_refused_by_name(line: bytes, probl
     ],
 )
 def test_what_only_looks_dangerous_is_accepted(line: bytes, value: object) -> None:
-    """Design §5: the limits are ±(2^53−1), whole surrogate pairs are characters."""
+    """Specification 2.11: the limits are ±(2^53−1), whole surrogate pairs are characters."""
     assert parse(line) == value
 
 
@@ -196,7 +196,7 @@ def test_what_only_looks_dangerous_is_accepted(line: bytes, value: object) -> No
 def test_sixty_four_levels_are_accepted_and_one_more_is_refused(
     before: bytes, after: bytes
 ) -> None:
-    """Design §5: depth at most 64."""
+    """Specification 2.10: depth at most 64."""
     parse(before * MAX_DEPTH + b"1" * (before != b"[") + after * MAX_DEPTH)
     too_deep = before * (MAX_DEPTH + 1) + b"1" * (before != b"[") + after * (MAX_DEPTH + 1)
     assert refusal(too_deep) == "nested deeper than 64 levels"
@@ -208,7 +208,7 @@ BOMBS = [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 1000 + b"]" * 1000]
 
 @pytest.mark.parametrize("bomb", [*BOMBS, b'{"a":[],"b":' + DEEP + b',"c":{}}'])
 def test_a_bomb_of_brackets_is_refused_as_too_deep(bomb: bytes) -> None:
-    """Design §5: too deep, without a crash; also beside what is not deep."""
+    """Specification 2.10: too deep, without a crash; also beside what is not deep."""
     assert refusal(bomb) == "nested deeper than 64 levels"
 
 
@@ -217,7 +217,7 @@ def test_many_shallow_arrays_are_not_deep() -> None:
 
 
 def test_as_many_commas_and_brackets_as_allowed_are_accepted() -> None:
-    """lines.py LIMITS: structure 100,000."""
+    """Specification 2.10: 100,000."""
     parse(b"[" + b"1," * (MAX_STRUCTURE - 1) + b"1]")
 
 
@@ -232,7 +232,7 @@ def test_as_many_commas_and_brackets_as_allowed_are_accepted() -> None:
     ids=["numbers", "arrays", "strings", "after an escaped quote"],
 )
 def test_more_commas_and_brackets_than_allowed_are_refused(line: bytes) -> None:
-    """lines.py LIMITS: else 4 MiB of them would become 100 MB of lists."""
+    """Specification 2.10: else 4 MiB of them would become 100 MB of lists."""
     assert refusal(line) == "more than 100000 commas, brackets and braces in one line"
 
 
@@ -255,7 +255,7 @@ def test_commas_and_brackets_inside_a_string_do_not_count(inner: bytes) -> None:
     ids=["escaped quotes", "ending in a backslash", "commas", "empty strings", "no string"],
 )
 def test_a_hostile_line_takes_about_as_long_as_an_ordinary_one_of_its_size(line: bytes) -> None:
-    """Design §4: a ping answers in milliseconds; one line must not hold the main thread."""
+    """Specification 3.4: a ping answers in milliseconds; one line must not hold the main thread."""
     begin = time.monotonic()
     refusal(line)
     assert time.monotonic() - begin < 10  # one pass takes 0.2 s, a pass per quote takes hours
@@ -289,7 +289,7 @@ def test_a_long_string_with_commas_is_scanned_in_little_memory() -> None:
     ],
 )
 def test_a_refusal_repeats_nothing_of_the_line(line: bytes) -> None:
-    """Design §6: what was wrong, never the value itself."""
+    """Specification 4.12: what was wrong, never the value itself."""
     text = refusal(line)
     assert "hunter" not in text
     assert "password" not in text
@@ -297,7 +297,7 @@ def test_a_refusal_repeats_nothing_of_the_line(line: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_value_or_refused(line: bytes) -> None:
-    """Design §5: nothing else may come out of a bad line."""
+    """Specification 2.14: nothing else may come out of a bad line."""
     try:
         value = parse(line)
     except Malformed as problem:

@@ -114,7 +114,7 @@ def sha256(text: str) -> str:
 
 @pytest.mark.parametrize("version", HANDSHAKE)
 def test_the_handshake_is_that_of_its_revision(tmp_path: Path, version: str) -> None:
-    """Design §2: each message we send must parse as the official model."""
+    """Specification 2.2, 2.23: each message we send must parse as the official model."""
     with Server(tmp_path, handshake=False) as server:
         client = {"name": "test", "version": "1"}
         params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
@@ -125,12 +125,12 @@ def test_the_handshake_is_that_of_its_revision(tmp_path: Path, version: str) -> 
 
 
 def test_discover_is_that_of_2026_07_28(modern: Talk) -> None:
-    """Design §2 and §5."""
+    """Specification 2.3, 2.23."""
     assert modern.result("server/discover")["supportedVersions"] == list(VERSIONS)
 
 
 def test_the_list_of_tools_is_that_of_the_revision(talk: Talk) -> None:
-    """Design §2; every schema in it is a JSON schema with an object at its root."""
+    """Specification 2.23, 4.9: every schema in it is a JSON schema with an object at its root."""
     tools = talk.result("tools/list")["tools"]
     assert {"server_ping", "server_health", "note"} <= {tool["name"] for tool in tools}
     for tool in tools:
@@ -140,7 +140,7 @@ def test_the_list_of_tools_is_that_of_the_revision(talk: Talk) -> None:
 
 
 def test_the_results_of_calls_are_those_of_the_revision(talk: Talk) -> None:
-    """Design §2 and §6: success, both patterns, INVALID_PARAMS; isError as the table has it."""
+    """Specification 2.23, 4.7, 4.13: success, both patterns, INVALID_PARAMS."""
     for name, (_, _, outcome, _) in CALLS.items():
         result = talk.call(name)
         assert result["isError"] is (outcome != "ok"), name
@@ -149,7 +149,7 @@ def test_the_results_of_calls_are_those_of_the_revision(talk: Talk) -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_protocol_error_is_an_error_message_with_the_id(talk: Talk, name: str) -> None:
-    """Design §5: protocol errors as MCP has them."""
+    """Specification 2.16, 2.23: protocol errors as MCP has them."""
     method, params, code = BAD[name]
     answer = talk.ask(method, params)
     message = mcp_types.jsonrpc_message_adapter.validate_python(answer, by_name=False)
@@ -158,7 +158,7 @@ def test_a_protocol_error_is_an_error_message_with_the_id(talk: Talk, name: str)
 
 
 def test_a_parse_error_is_an_error_message_without_an_id(talk: Talk) -> None:
-    """Design §5: -32700 with id null."""
+    """Specification 2.11: -32700 with id null."""
     talk.server.send(b"{\n")
     answer = talk.server.receive()
     message = mcp_types.jsonrpc_message_adapter.validate_python(answer, by_name=False)
@@ -167,7 +167,7 @@ def test_a_parse_error_is_an_error_message_without_an_id(talk: Talk) -> None:
 
 
 def test_an_unserved_version_is_refused_with_the_official_data(tmp_path: Path) -> None:
-    """Design §5: -32022 with supported and requested."""
+    """Specification 2.6: -32022 with supported and requested."""
     with Server(tmp_path, handshake=False) as server:
         meta = {**META, "io.modelcontextprotocol/protocolVersion": "2027-01-01"}
         error = server.request("server/discover", {"_meta": meta})["error"]
@@ -177,7 +177,7 @@ def test_an_unserved_version_is_refused_with_the_official_data(tmp_path: Path) -
 
 
 def test_a_subscription_is_acknowledged_and_ended_in_the_official_form(modern: Talk) -> None:
-    """Design §5: acknowledged with an empty subset, its result at shutdown."""
+    """Specification 2.8: acknowledged with an empty subset, its result at shutdown."""
     wanted = {"notifications": {"toolsListChanged": True}}
     id = modern.post("subscriptions/listen", wanted, "s")
     first = modern.server.receive()
@@ -192,7 +192,7 @@ def test_a_subscription_is_acknowledged_and_ended_in_the_official_form(modern: T
 
 
 def test_structured_content_fits_the_advertised_output_schema(talk: Talk) -> None:
-    """Design §6: also when the call failed; SDK clients check it."""
+    """Specification 4.9: also when the call failed; SDK clients check it."""
     tools = {tool["name"]: tool for tool in talk.result("tools/list")["tools"]}
     for name, (tool, _, _, _) in CALLS.items():
         envelope = talk.call(name)["structuredContent"]
@@ -200,7 +200,7 @@ def test_structured_content_fits_the_advertised_output_schema(talk: Talk) -> Non
 
 
 def test_the_text_is_the_same_json_as_the_structured_content(talk: Talk) -> None:
-    """Design §6: content[0].text the same JSON, and nothing beside it."""
+    """Specification 4.6: content[0].text the same JSON, and nothing beside it."""
     for name in CALLS:
         result = talk.call(name)
         [content] = result["content"]
@@ -212,7 +212,7 @@ def test_the_text_is_the_same_json_as_the_structured_content(talk: Talk) -> None
 def test_the_receipt_is_the_exit_record_and_the_record_has_the_hash_of_the_text(
     tmp_path: Path, version: str
 ) -> None:
-    """Design §6: the exit record's seq and leaf; §9: result_sha256 of the envelope.
+    """Specification 4.8, 9.4: the exit record's seq and leaf, the hash of the envelope.
 
     A read's own records are not synced: its receipt is the newest head that is (decision 010).
     """
@@ -235,7 +235,7 @@ def test_the_receipt_is_the_exit_record_and_the_record_has_the_hash_of_the_text(
 
 
 def test_a_probe_has_no_receipt_but_its_record_has_the_hash_of_the_text(tmp_path: Path) -> None:
-    """Design §4: probes are answered first and recorded after, without a receipt."""
+    """Specification 3.3: probes are answered first and recorded after, without a receipt."""
     with Server(tmp_path) as server:
         result = server.call("server_ping")
         assert server.close() == 0
@@ -245,7 +245,7 @@ def test_a_probe_has_no_receipt_but_its_record_has_the_hash_of_the_text(tmp_path
 
 
 def test_an_unknown_tool_is_recorded_and_named(tmp_path: Path) -> None:
-    """Design §5: -32602 naming it, and a pair of records; §9: no envelope, no hash."""
+    """Specification 2.17, 9.4: a pair of records; no envelope, so no hash."""
     with Server(tmp_path) as server:
         error = server.answer(server.post_call("no_such_tool"))["error"]
         assert server.close() == 0

@@ -9,6 +9,7 @@ SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 
 
 def test_a_client_is_known_by_its_name_and_version() -> None:
+    """Specification 7.14."""
     assert origin.name_of({"name": "codex", "version": "1.2"}) == "codex 1.2"
     assert origin.name_of({"name": "codex", "version": 3}) == "codex"
 
@@ -37,6 +38,7 @@ def test_a_thread_is_told_apart_before_a_session() -> None:
 
 @pytest.mark.parametrize("before", [0, 60, MAX_LENGTH - 10, MAX_LENGTH - 1, MAX_LENGTH + 40])
 def test_no_part_of_a_secret_is_recorded_wherever_it_is_cut(before: int) -> None:
+    """Specification 7.14."""
     found = shown("x" * (before - 1) + " " * (before > 0) + SECRET)
     assert found is not None
     assert len(found) <= MAX_LENGTH
@@ -44,6 +46,7 @@ def test_no_part_of_a_secret_is_recorded_wherever_it_is_cut(before: int) -> None
 
 
 def test_nothing_unseen_is_recorded() -> None:
+    """Specification 7.14."""
     assert shown("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
 
 

@@ -46,7 +46,7 @@ def server(seen: list[Any], sink: Recording) -> Linked:
 def test_handler_and_sink_see_only_what_is_left(
     server: Linked, seen: list[Any], sink: Recording, lane: str
 ) -> None:
-    """Design §6: everything after sees only that; in lists, in objects and in their keys."""
+    """Specification 4.5: in lists, in objects and in their keys."""
     with server:
         arguments = {"env": {"TOKEN": GITHUB, GITHUB: "x"}, "items": ["y", GITHUB], "n": 3}
         result = server.call(f"free_{lane}", arguments)
@@ -70,7 +70,7 @@ def test_arguments_without_a_secret_are_passed_on_as_they_are(
 
 
 def test_a_sink_is_not_told_a_secret_that_stage_2_refused(server: Linked, sink: Recording) -> None:
-    """Seed 000 §5: {size, sha256} of the line; and the error repeats no key."""
+    """Specification 17.4: {size, sha256} of the line; and the error repeats no key."""
     with server:
         result = server.call("strict_write", {GITHUB: 1, "inner": {"n": GITHUB}})
     enter, end = sink.pair()

@@ -1,4 +1,4 @@
-"""What a server loads before it has answered: design §3, what must start fast.
+"""What a server loads before it has answered, which decides how fast it starts: Specification 11.2.
 
 Two programs, each in a fresh interpreter. `ALONE` has no site-packages and serves a session on the
 main thread with nothing else running: what is in sys.modules at the end was needed for it. `WHOLE`
@@ -127,7 +127,7 @@ def whole(
 
 
 def test_a_session_needs_none_of_the_slow_modules() -> None:
-    """Design §3: initialize, tools/list, server_ping and server_health, without msgspec or apsw."""
+    """Specification 11.2: the handshake, tools/list and the probes, without msgspec or apsw."""
     answers, modules = alone()
     assert [answer["id"] for answer in answers] == list(range(len(SESSION)))
     assert all("result" in answer for answer in answers)
@@ -136,7 +136,7 @@ def test_a_session_needs_none_of_the_slow_modules() -> None:
 
 
 def test_the_main_thread_of_a_whole_server_imports_none_of_them(tmp_path: Path) -> None:
-    """Design §10: they are loaded on the write thread, after the first answer has left."""
+    """Specification 11.2: they are loaded on the write thread, after the first answer has left."""
     imported = whole(tmp_path)
     assert "colibri.server" in imported["MainThread"]
     assert slow(imported.pop("MainThread")) == set()
@@ -147,7 +147,7 @@ def test_the_main_thread_of_a_whole_server_imports_none_of_them(tmp_path: Path) 
 
 
 def test_skills_are_loaded_by_a_thread_that_no_call_waits_for(tmp_path: Path) -> None:
-    """Design §10, step 6: PyYAML is needed for them, and only where there are any."""
+    """Specification 11.2: PyYAML is needed for them, and only where there are any."""
     for name, text in (("good", "---\nname: good\ndescription: x\n---\n"), ("bad", "---\n")):
         folder = tmp_path / ".agents" / "skills" / name
         folder.mkdir(parents=True)

@@ -59,7 +59,7 @@ def test_bytes_go_both_ways(link: tuple[Stream, Peer]) -> None:
 
 
 def test_a_send_that_nobody_reads_does_not_block_its_sender(link: tuple[Stream, Peer]) -> None:
-    """Design §4: until 32 MiB are unread a client that does not read blocks nothing."""
+    """Specification 3.12: until 32 MiB are unread a client that does not read blocks nothing."""
     stream, peer = link
     line = b"x" * (8 * MIB) + b"\n"
     assert joined(in_thread(lambda: stream.send(line)))
@@ -74,7 +74,7 @@ def test_a_send_that_nobody_reads_does_not_block_its_sender(link: tuple[Stream, 
 def test_unsent_is_what_was_sent_less_what_the_peer_has_room_for(
     link: tuple[Stream, Peer],
 ) -> None:
-    """Design §4: the bound on unread answers counts bytes."""
+    """Specification 3.12: the bound on unread answers counts bytes."""
     stream, _ = link
     while not stream.unsent:
         stream.send(b"y" * 999 + b"\n")
@@ -104,7 +104,7 @@ def test_a_terminal_gets_its_lines_too() -> None:
 
 
 def test_lines_of_many_senders_stay_whole_and_in_their_order(link: tuple[Stream, Peer]) -> None:
-    """Design §5: answers are whole lines."""
+    """Specification 2.19: answers are whole lines."""
     stream, peer = link
     senders, each = 8, 60
     got: list[bytes] = []
@@ -133,7 +133,7 @@ def test_lines_of_many_senders_stay_whole_and_in_their_order(link: tuple[Stream,
 
 
 def test_the_end_of_input_comes_after_the_last_bytes(link: tuple[Stream, Peer]) -> None:
-    """Design §5: end of input is a clean shutdown after every line that was read."""
+    """Specification 2.22: end of input is a clean shutdown after every line that was read."""
     stream, peer = link
     peer.send(b"last")
     peer.hang_up()
@@ -144,7 +144,7 @@ def test_the_end_of_input_comes_after_the_last_bytes(link: tuple[Stream, Peer]) 
 
 
 def test_a_client_that_is_gone_counts_as_the_end_of_input(link: tuple[Stream, Peer]) -> None:
-    """Design §5: EPIPE counts as end of input; here stdin stays open."""
+    """Specification 2.21: EPIPE counts as end of input; here stdin stays open."""
     stream, peer = link
     peer._reader.close()
     assert stream.receive(0, reading=True) is None
@@ -154,7 +154,7 @@ def test_a_client_that_is_gone_counts_as_the_end_of_input(link: tuple[Stream, Pe
 
 
 def test_a_client_that_goes_with_answers_unread_ends_the_wait(link: tuple[Stream, Peer]) -> None:
-    """Design §5: EPIPE counts as end of input, also for what was queued."""
+    """Specification 2.21: EPIPE counts as end of input, also for what was queued."""
     stream, peer = link
     stream.send(b"x" * MIB)
     assert stream.unsent > 0
@@ -182,7 +182,7 @@ def test_a_send_to_a_client_that_is_gone_is_silent(link: tuple[Stream, Peer]) ->
 def test_with_the_client_gone_a_wait_without_reading_still_waits(
     link: tuple[Stream, Peer],
 ) -> None:
-    """Design §10: a drain that returned at once would spin for up to 30 s."""
+    """Specification 13.5: a drain that returned at once would spin for up to 30 s."""
     stream, peer = link
     peer._reader.close()
     stream.send(b"to nobody\n")
@@ -193,7 +193,7 @@ def test_with_the_client_gone_a_wait_without_reading_still_waits(
 
 
 def test_a_wait_ends_when_another_thread_wakes_it(link: tuple[Stream, Peer]) -> None:
-    """Design §4: signals and lanes wake the main thread through a pipe."""
+    """Specification 3.13: signals and lanes wake the main thread through a pipe."""
     stream, _ = link
     entered = threading.Event()
     got: list[bytes | None] = []
@@ -242,7 +242,7 @@ def test_any_number_of_wakes_blocks_nobody(link: tuple[Stream, Peer]) -> None:
 
 
 def test_nothing_is_read_while_reading_is_not_wanted(link: tuple[Stream, Peer]) -> None:
-    """Design §4: with too much unread the main thread stops reading."""
+    """Specification 3.12: with too much unread the main thread stops reading."""
     stream, peer = link
     peer.send(b"later\n")
     assert stream.receive(0, reading=False) is None
@@ -279,7 +279,7 @@ def program(body: str) -> list[str]:
 
 @pytest.mark.parametrize("statement", NOISE.values(), ids=NOISE.keys())
 def test_what_is_printed_goes_to_stderr_and_never_to_the_wire(statement: str) -> None:
-    """Design §5: no print, warning or child process can reach the wire."""
+    """Specification 2.20: no print, warning or child process can reach the wire."""
     body = f"private = claim_stdout()\nos.write(private, b'wire\\n')\n{statement}\n"
     done = execute_raw(program(body))
     assert done.stdout == b"wire\n"
@@ -287,7 +287,7 @@ def test_what_is_printed_goes_to_stderr_and_never_to_the_wire(statement: str) ->
 
 
 def test_a_child_process_does_not_get_the_private_descriptor() -> None:
-    """Design §5: a child that outlives us would hold the wire open."""
+    """Specification 2.20: a child that outlives us would hold the wire open."""
     body = "private = claim_stdout()\nprint(private, os.get_inheritable(private))"
     done = execute_raw(program(body), check=True)
     private, inheritable = done.stderr.split()

@@ -32,7 +32,7 @@ def connection() -> Connection:
 def test_initialize_agrees_to_each_revision_that_has_it(
     connection: Connection, version: str
 ) -> None:
-    """Design §5: the four revisions that begin with initialize all work."""
+    """Specification 2.2: the four revisions that begin with initialize all work."""
     assert connection.ask(initialize(version)) == {
         "jsonrpc": "2.0",
         "id": 1,
@@ -49,7 +49,7 @@ def test_initialize_agrees_to_each_revision_that_has_it(
 def test_initialize_with_an_unknown_version_answers_2025_11_25(
     connection: Connection, version: str
 ) -> None:
-    """Design §5: an unknown version answers 2025-11-25; 2026-07-28 has no initialize."""
+    """Specification 2.2: an unknown version answers 2025-11-25; 2026-07-28 has no initialize."""
     assert connection.ask(initialize(version))["result"]["protocolVersion"] == "2025-11-25"
 
 
@@ -59,7 +59,7 @@ def test_a_handshake_may_leave_out_capabilities_and_client_info(connection: Conn
 
 
 def test_discover_tells_every_revision_and_who_answers(connection: Connection) -> None:
-    """Design §5: server/discover, resultType, server identity in _meta, ttlMs and cacheScope."""
+    """Specification 2.3, 2.4: resultType, server identity in _meta, ttlMs and cacheScope."""
     assert connection.ask(new("server/discover"))["result"] == {
         "supportedVersions": [*HANDSHAKE_REVISIONS, MODERN],
         "capabilities": {"tools": {}},
@@ -73,7 +73,7 @@ def test_discover_tells_every_revision_and_who_answers(connection: Connection) -
 def test_ping_answers_an_empty_result_before_and_after_the_handshake(
     connection: Connection,
 ) -> None:
-    """Design §5: on every other connection a request is served as 2025-11-25."""
+    """Specification 2.5, 2.7: on every other connection a request is served as 2025-11-25."""
     assert connection.ask(old("ping"))["result"] == {}
     connection.ask(initialize())
     assert connection.ask(old("ping", {}))["result"] == {}
@@ -82,7 +82,7 @@ def test_ping_answers_an_empty_result_before_and_after_the_handshake(
 def test_tools_list_is_the_services_list_and_a_modern_one_says_how_long_it_keeps(
     connection: Connection,
 ) -> None:
-    """Design §5: ttlMs and cacheScope on server/discover and tools/list only."""
+    """Specification 2.4: ttlMs and cacheScope on server/discover and tools/list only."""
     tools = [{"name": "one"}]
     modern = {**HINTS, "resultType": "complete", "_meta": {SERVER_INFO: INFO}}
     assert connection.ask(new("tools/list"))["result"] == {"tools": tools, **modern}
@@ -108,7 +108,7 @@ def test_tools_list_is_the_services_list_and_a_modern_one_says_how_long_it_keeps
 def test_a_call_is_handed_over_with_its_arguments(
     connection: Connection, build: Any, given: object, taken: object
 ) -> None:
-    """Design §5: absent or null is {}; any other non-object goes through stage 2."""
+    """Specification 2.18: absent or null is {}; any other non-object goes through stage 2."""
     params: JSON = {"name": "one"} if given is ABSENT else {"name": "one", "arguments": given}
     message = build("tools/call", params, "c")
     connection.say(message)
@@ -130,7 +130,7 @@ def test_an_answer_has_the_members_it_was_given(connection: Connection) -> None:
 def test_a_modern_answer_adds_result_type_and_identity_but_no_cache_hint(
     connection: Connection,
 ) -> None:
-    """Design §5: resultType on results; ttlMs and cacheScope not on calls."""
+    """Specification 2.3, 2.4: resultType on results; ttlMs and cacheScope not on calls."""
     connection.say(new("tools/call", {"name": "one"}))
     request = connection.service.calls[0][0]
     connection.answer(request, {"colibri/receipt": 7}, b'"isError":true')
@@ -155,7 +155,7 @@ MODERN_METHODS = "server/discover, tools/list, tools/call, subscriptions/listen"
 def test_a_method_that_its_revision_has_not_is_not_found_and_the_error_says_what_there_is(
     connection: Connection, build: Any, method: str, words: str
 ) -> None:
-    """Design §5: -32601, also for removed methods; §6: a message says what would be right."""
+    """Specification 2.7, 4.17: also for removed methods; the message says what would be right."""
     error = connection.ask(build(method, {"notifications": {}}))["error"]
     assert error["code"] == -32601
     assert words in error["message"]
@@ -165,7 +165,7 @@ def test_a_method_that_its_revision_has_not_is_not_found_and_the_error_says_what
 def test_a_version_in_meta_that_is_not_served_is_refused_with_the_ones_that_are(
     connection: Connection, version: str
 ) -> None:
-    """Design §5: unknown version -32022 with supported and requested."""
+    """Specification 2.6: unknown version -32022 with supported and requested."""
     meta = {**META, VERSION: version}
     error = connection.ask(old("server/discover", {"_meta": meta}))["error"]
     assert error["code"] == -32022
@@ -173,7 +173,7 @@ def test_a_version_in_meta_that_is_not_served_is_refused_with_the_ones_that_are(
 
 
 def test_a_modern_request_must_name_the_clients_capabilities(connection: Connection) -> None:
-    """Design §5: clientCapabilities required, else -32602."""
+    """Specification 2.6: clientCapabilities required, else -32602."""
     error = connection.ask(old("tools/list", {"_meta": {VERSION: MODERN}}))["error"]
     assert error["code"] == -32602
     assert CAPABILITIES in error["message"]
@@ -185,7 +185,7 @@ def test_a_modern_request_need_not_name_the_client(connection: Connection) -> No
 
 
 def test_after_a_modern_request_one_without_a_version_is_refused(connection: Connection) -> None:
-    """Design §5: a connection that has carried a version in _meta and no initialize."""
+    """Specification 2.5: a connection that has carried a version in _meta and no initialize."""
     connection.ask(new("server/discover"))
     error = connection.ask(old("ping"))["error"]
     assert error["code"] == -32602
@@ -195,20 +195,20 @@ def test_after_a_modern_request_one_without_a_version_is_refused(connection: Con
 def test_also_a_version_that_was_refused_makes_a_connection_modern(
     connection: Connection,
 ) -> None:
-    """Design §5: carried is carried."""
+    """Specification 2.5: carried is carried."""
     connection.ask(old("tools/list", {"_meta": {**META, VERSION: "2027-01-01"}}))
     assert connection.ask(old("tools/list"))["error"]["code"] == -32602
 
 
 def test_after_discover_a_client_may_still_begin_with_initialize(connection: Connection) -> None:
-    """Design §5: the rule names connections without initialize; mcp 2.x falls back this way."""
+    """Specification 2.5: the rule is for connections without initialize; mcp 2.x falls back so."""
     connection.ask(new("server/discover"))
     assert "result" in connection.ask(initialize())
     assert connection.ask(old("ping"))["result"] == {}
 
 
 def test_the_era_is_decided_per_request(connection: Connection) -> None:
-    """Design §5: both eras on one connection."""
+    """Specification 2.5: both eras on one connection."""
     connection.ask(initialize())
     assert "resultType" in connection.ask(new("tools/list"))["result"]
     assert "resultType" not in connection.ask(old("tools/list"))["result"]
@@ -217,7 +217,7 @@ def test_the_era_is_decided_per_request(connection: Connection) -> None:
 def test_bytes_may_come_one_by_one_and_the_last_line_without_a_newline(
     connection: Connection,
 ) -> None:
-    """Design §5: end of input comes after every accepted call."""
+    """Specification 2.1, 2.22: end of input comes after every accepted call."""
     first = json.dumps(old("ping", id=1)).encode() + b"\r\n\n \t\r\n"
     for byte in first + json.dumps(old("ping", id=2)).encode():
         connection.wire.feed(bytes([byte]))

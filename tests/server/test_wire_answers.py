@@ -24,12 +24,12 @@ def connection() -> Connection:
 def test_a_subscription_is_acknowledged_first_and_with_an_empty_subset(
     connection: Connection,
 ) -> None:
-    """Design §5: acknowledged with an empty subset; no answer while it is open."""
+    """Specification 2.8: acknowledged with an empty subset; no answer while it is open."""
     assert connection.ask(listen("s")) == acknowledged("s")
 
 
 def test_a_cancelled_subscription_gets_no_answer_and_frees_its_id(connection: Connection) -> None:
-    """Design §5: a cancelled subscription gets no answer."""
+    """Specification 2.8: a cancelled subscription gets no answer."""
     connection.say(listen("s"))
     connection.cancel("s")
     assert connection.sent == [acknowledged("s")]
@@ -39,7 +39,7 @@ def test_a_cancelled_subscription_gets_no_answer_and_frees_its_id(connection: Co
 
 
 def test_a_subscription_open_at_shutdown_gets_its_result_once(connection: Connection) -> None:
-    """Design §5: one open at shutdown gets its result."""
+    """Specification 2.8: one open at shutdown gets its result."""
     connection.say(listen("s"))
     connection.wire.close_subscriptions()
     connection.wire.close_subscriptions()
@@ -51,7 +51,7 @@ def test_a_subscription_open_at_shutdown_gets_its_result_once(connection: Connec
 def test_a_subscription_that_comes_during_the_shutdown_gets_its_result_too(
     connection: Connection,
 ) -> None:
-    """Design §5: every request gets exactly one answer; input is still read while draining."""
+    """Specification 2.8: exactly one answer; input is still read while draining."""
     connection.wire.close_subscriptions()
     connection.say(listen("s"))
     assert connection.sent[0] == acknowledged("s")
@@ -59,7 +59,7 @@ def test_a_subscription_that_comes_during_the_shutdown_gets_its_result_too(
 
 
 def test_sixteen_subscriptions_may_be_open_and_no_more(connection: Connection) -> None:
-    """wire.py ERRORS: -32010, and cancelling one makes room."""
+    """Specification 2.8: -32010, and cancelling one makes room."""
     for number in range(MAX_SUBSCRIPTIONS):
         assert connection.ask(listen(number)) == acknowledged(number)
     assert connection.ask(listen("one more"))["error"]["code"] == -32010
@@ -68,7 +68,7 @@ def test_sixteen_subscriptions_may_be_open_and_no_more(connection: Connection) -
 
 
 def test_an_id_that_is_still_in_flight_is_refused(connection: Connection) -> None:
-    """Design §5: a request whose id is still in flight: -32600; the first one goes on."""
+    """Specification 2.13: a request whose id is still in flight: -32600; the first one goes on."""
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.say(listen("s"))
     for message in (old("ping", id="c"), listen("s"), old("tools/call", {"name": "one"}, "s")):
@@ -95,7 +95,7 @@ def test_ids_that_only_look_alike_are_two(
 def test_a_waiting_call_that_is_cancelled_is_dropped_and_never_answered(
     connection: Connection,
 ) -> None:
-    """Design §5: dropped and not answered."""
+    """Specification 2.15: dropped and not answered."""
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.cancel("c")
     request = connection.service.calls[0][0]
@@ -105,7 +105,7 @@ def test_a_waiting_call_that_is_cancelled_is_dropped_and_never_answered(
 
 
 def test_a_running_call_that_is_cancelled_finishes_and_answers(connection: Connection) -> None:
-    """Design §5: a running one finishes and answers."""
+    """Specification 2.15: a running one finishes and answers."""
     connection.service.waiting = False
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.cancel("c")
@@ -114,7 +114,7 @@ def test_a_running_call_that_is_cancelled_finishes_and_answers(connection: Conne
 
 
 def test_a_second_answer_for_the_same_request_is_not_sent(connection: Connection) -> None:
-    """Design §5: exactly one answer."""
+    """Specification 2.14: exactly one answer."""
     connection.say(old("tools/call", {"name": "one"}, "c"))
     request = connection.service.calls[0][0]
     connection.fail(request, -32602, "no")
@@ -127,7 +127,7 @@ def test_a_second_answer_for_the_same_request_is_not_sent(connection: Connection
 def test_a_late_answer_for_a_dropped_call_leaves_the_next_use_of_its_id_alone(
     connection: Connection,
 ) -> None:
-    """Design §5: exactly one answer, also for the request that has the id now."""
+    """Specification 2.14: exactly one answer, also for the request that has the id now."""
     connection.say(old("tools/call", {"name": "one"}, "c"))
     connection.cancel("c")
     connection.say(old("tools/call", {"name": "two"}, "c"))
@@ -138,7 +138,7 @@ def test_a_late_answer_for_a_dropped_call_leaves_the_next_use_of_its_id_alone(
 
 
 def test_of_many_threads_that_answer_the_same_request_one_does(connection: Connection) -> None:
-    """Design §5: exactly one answer, from any thread."""
+    """Specification 2.14: exactly one answer, from any thread."""
     for number in range(200):
         connection.say(old("tools/call", {"name": "one"}, number))
     requests = [call[0] for call in connection.service.calls]

@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[Callable[[object], JSON], tuple[object, ...], object, int
 
 @pytest.mark.parametrize("field", WRONG)
 def test_a_wrong_value_in_a_field_is_refused(connection: Connection, field: str) -> None:
-    """JSON-RPC 2.0 §4 and design §5: -32600 or -32602, with the id if it is a string or integer."""
+    """Specification 2.12, 2.16: -32600 or -32602, with the id if it is a string or integer."""
     build, values, id, expected = WRONG[field]
     for value in values:
         assert code(connection, build(value)) == (id, expected), value
@@ -125,13 +125,13 @@ def test_a_wrong_value_in_a_field_is_refused(connection: Connection, field: str)
 def test_a_json_value_that_is_no_object_is_an_invalid_request(
     connection: Connection, message: object
 ) -> None:
-    """Design §5: no request, -32600 with id null; a batch too, in every revision."""
+    """Specification 2.12: no request, -32600 with id null; a batch too, in every revision."""
     assert code(connection, message) == (None, -32600)
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_a_batch_is_refused_whole_in_every_revision(connection: Connection, version: str) -> None:
-    """Design §5: a known deviation from 2025-03-26."""
+    """Specification 2.12: a known deviation from 2025-03-26."""
     connection.ask(initialize(version))
     answer = connection.ask([old("ping", id=1), old("ping", id=2)])
     assert (answer["id"], answer["error"]["code"]) == (None, -32600)
@@ -146,7 +146,7 @@ def test_an_id_comes_back_as_it_was(connection: Connection, value: object) -> No
 
 
 def test_a_handshake_that_was_refused_is_none(connection: Connection) -> None:
-    """Design §5: a connection that has carried a version and no initialize stays modern."""
+    """Specification 2.5: a connection that has carried a version and no initialize stays modern."""
     connection.ask(new("server/discover"))
     connection.ask(initialize(7))
     assert code(connection, old("ping")) == (1, -32602)
@@ -208,7 +208,7 @@ def test_a_message_with_result_and_error_is_no_response(connection: Connection) 
 def test_text_that_is_no_json_is_a_parse_error_with_id_null(
     connection: Connection, line: bytes
 ) -> None:
-    """Design §5: -32700 with id null."""
+    """Specification 2.11: -32700 with id null."""
     connection.wire.feed(line + b"\n")
     [answer] = connection.sent
     assert (answer["id"], answer["error"]["code"]) == (None, -32700)

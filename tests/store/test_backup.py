@@ -247,7 +247,7 @@ def test_a_copy_that_goes_on_after_its_head_is_found(project: Path, path: Path) 
 
 
 def test_of_an_older_schema_the_chain_is_checked(path: Path, tmp_path: Path) -> None:
-    """Design §12: an older Colibri left it, and the next start migrates it."""
+    """Specification 15.8: an older Colibri left it, and the next start migrates it."""
     copy = tmp_path / "copy.db"
     create(copy, 10, migrations=load_migrations()[:2])
     assert wrong_with(copy, head_of(copy)) == []
@@ -525,7 +525,7 @@ def test_a_disk_that_fails_after_the_exchange_undoes_nothing(
 
 
 def test_only_without_a_writer(path: Path, writer: Writer) -> None:
-    """Design §12: a writer holds `<db>.lock` shared for life."""
+    """Specification 15.6: a writer holds `<db>.lock` shared for life."""
     using = pytest.raises(ResourceError, match="a Colibri server is using")
     with writer(), using as held, opening.alone(str(path)):
         raise AssertionError("it must not come to this")

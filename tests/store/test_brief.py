@@ -69,7 +69,7 @@ def busy(text: str) -> Lab:
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_what_others_wrote_stays_in_its_place(text: str) -> None:
-    """Each line that is not ours to the last character is one JSON string at its end."""
+    """Specification 7.12: what is not ours in a line is one JSON string at its end."""
     shown = brief.write(busy(text).db, "S-3")
     assert len(shown) <= brief.MOST_CHARACTERS
     assert shown.isprintable() or set(filter(lambda c: not c.isprintable(), shown)) == {"\n"}
@@ -138,6 +138,7 @@ def test_nothing_large_is_scanned_or_sorted() -> None:
 
 
 def test_the_server_makes_it_in_time_and_its_exit_covers_it(tmp_path: Path) -> None:
+    """Specification 7.12."""
     stores.project(str(tmp_path / "data" / "colibri.db"), *LARGE)
     with Server(tmp_path, COLIBRI) as server:
         for _ in range(9):

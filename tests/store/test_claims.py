@@ -46,6 +46,7 @@ LIMIT, TICK = timedelta(minutes=MINUTES), timedelta(microseconds=1)
 def test_a_claim_lives_until_its_time_is_over_and_a_future_sign_counts_as_now(
     lab: Lab, delta: timedelta
 ) -> None:
+    """Specification 8.5."""
     now = later(lab, delta)
     with pytest.raises(Refused) as refused:
         claims.settle(lab.db, get(lab.db, "T-0001"), asked(lab, now))
@@ -68,6 +69,7 @@ def test_a_dead_claim_is_taken_with_the_last_sign_and_whole_minutes(
 
 
 def test_a_refused_call_is_no_sign_of_life(lab: Lab) -> None:
+    """Specification 7.6."""
     before = sessions.last_sign(lab.db, "S-1")
     with pytest.raises(Refused):
         lab.update("T-0002", status="DONE", session="S-1")
@@ -77,7 +79,7 @@ def test_a_refused_call_is_no_sign_of_life(lab: Lab) -> None:
 
 
 def test_a_person_releases_a_live_claim_and_its_session_must_claim_again(lab: Lab) -> None:
-    """Next §3: with a reason, which is a thought of the same call."""
+    """Specification 8.7: with a reason, which is a thought of the same call."""
     freed = lab.update("T-0001", claim=False, session="S-2", agent="human:ada", thought="stuck")
     assert freed.holder is None
     with pytest.raises(Refused) as refused:
@@ -118,7 +120,7 @@ def test_a_lost_claim_is_found_by_its_key_and_the_last_sign_by_the_index_of_sess
 
 
 def test_who_lost_a_task_does_not_get_it_back_by_a_late_move(lab: Lab) -> None:
-    """Next §3: nor from a holder that has died since; the move was meant for another state."""
+    """Specification 8.6: nor from a holder that has died since; the move came too late."""
     lab.update("T-0001", claim=True, session="S-2", minutes=0)
     assert get(lab.db, "T-0001").holder == "S-2"
     with pytest.raises(Refused) as refused:

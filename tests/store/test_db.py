@@ -127,7 +127,7 @@ def held(path: str, kind: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("version", ["3.51.2", "3.40.1", "3.9.99", "2.99.99"])
 def test_an_sqlite_that_can_corrupt_the_log_is_refused(version: str) -> None:
-    """Design §12: refuse anything older than 3.51.3."""
+    """Specification 15.1: refuse anything older than 3.51.3."""
     with pytest.raises(ResourceError, match=version) as caught:
         require_sqlite(version)
     assert "apsw" in caught.value.hint
@@ -151,7 +151,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("access", ["write", "read", "immutable"])
 def test_every_connection_has_every_setting(path: str, writer: Writer, access: Access) -> None:
-    """Design §12: most of them are per connection and not stored."""
+    """Specification 15.3: most of them are per connection and not stored."""
     with writer():
         pass
     db = connect(path, access)
@@ -209,7 +209,7 @@ def test_the_memory_of_a_connection_is_bounded(path: str, writer: Writer) -> Non
 
 
 def test_a_transaction_is_synced_when_it_has_to_be(writer: Writer) -> None:
-    """Design §12: FULL on commits that are acknowledged as changes."""
+    """Specification 15.4: FULL on commits that are acknowledged as changes."""
     with writer() as opened:
         with Transaction(opened.db, durable=False):
             assert pragma(opened.db, "synchronous") == 1
@@ -352,7 +352,7 @@ def test_a_transaction_that_raises_leaves_nothing(writer: Writer) -> None:
 
 
 def test_a_transaction_excludes_other_writers_from_its_start(path: str, writer: Writer) -> None:
-    """Design §12: BEGIN IMMEDIATE for every write."""
+    """Specification 15.5: BEGIN IMMEDIATE for every write."""
     with writer() as opened, Transaction(opened.db, durable=True):
         other = apsw.Connection(path)
         with pytest.raises(apsw.BusyError):
@@ -361,7 +361,7 @@ def test_a_transaction_excludes_other_writers_from_its_start(path: str, writer: 
 
 
 def test_a_savepoint_is_undone_alone(writer: Writer) -> None:
-    """Design §4: each handler in its own savepoint, rolled back on refusal or fault."""
+    """Specification 3.7: each handler in its own savepoint, rolled back on refusal or fault."""
     with writer() as opened:
         with Transaction(opened.db, durable=True):
             add(opened.db, "a")
@@ -387,7 +387,7 @@ def test_what_sqlite_rolled_back_by_itself_is_not_rolled_back_again(writer: Writ
 
 
 def test_a_full_database_rolls_back_and_can_be_written_again(writer: Writer) -> None:
-    """Design §10: a full disk: the transaction rolls back, the next commit ends it."""
+    """Specification 12.13: the transaction rolls back, and the next commit ends it."""
     with writer() as opened:
         opened.db.execute(f"PRAGMA max_page_count = {pragma(opened.db, 'page_count')}")
         with (
@@ -416,7 +416,7 @@ def read(path: str) -> None:
 def test_a_fault_says_what_is_the_matter_with_the_database(
     path: str, writer: Writer, tmp_path: Path
 ) -> None:
-    """Design §10: full is neither integrity nor io."""
+    """Specification 12.13: full is neither integrity nor io."""
     (tmp_path / "text").write_text("no database " * 100)
     with writer() as opened, Transaction(opened.db, durable=True):
         other = connect(path, "write")
@@ -471,7 +471,7 @@ def test_a_directory_that_is_made_is_synced_into_the_one_above(
 
 
 def test_what_is_created_is_for_its_owner_alone(path: str, writer: Writer) -> None:
-    """Design §12: a directory we create is 0700, the file is created 0600."""
+    """Specification 15.7: a directory we create is 0700, the file is created 0600."""
     before = os.umask(0)
     try:
         with writer() as opened:
@@ -485,7 +485,7 @@ def test_what_is_created_is_for_its_owner_alone(path: str, writer: Writer) -> No
 
 
 def test_an_existing_directory_is_left_alone(path: str, writer: Writer) -> None:
-    """Design §12."""
+    """Specification 15.7."""
     folder = Path(path).parent
     folder.mkdir(mode=0o755)
     with writer():
@@ -530,7 +530,7 @@ def test_an_empty_file_becomes_a_database(path: str, writer: Writer) -> None:
 
 
 def test_a_database_can_be_open_for_writing_many_times(path: str, writer: Writer) -> None:
-    """Design §12: a shared flock for life."""
+    """Specification 15.6: a shared flock for life."""
     with writer() as one, writer() as other:
         assert (one.migrated_from, other.migrated_from) == (0, None)
         check_same_file(one)
@@ -573,7 +573,7 @@ def test_sixteen_processes_can_open_a_fresh_database_at_once(path: str) -> None:
 
 
 def test_an_end_without_closing_is_noticed_and_loses_nothing(path: str, writer: Writer) -> None:
-    """Design §10: a whole quick_check only after an unclean end."""
+    """Specification 11.6: a whole quick_check only after an unclean end."""
     finish(start(path, "die"))
     with writer() as opened:
         assert opened.unclean
@@ -664,7 +664,7 @@ def test_the_database_of_a_colibri_that_was_never_released_is_refused_with_a_way
 
 
 def test_a_newer_database_is_refused_and_left_as_it_was(path: str, writer: Writer) -> None:
-    """Design §12: newer files are refused."""
+    """Specification 15.8: newer files are refused."""
     with writer(migrations=NEWER):
         pass
     before = Path(path).read_bytes()
@@ -701,7 +701,7 @@ def test_a_database_that_may_not_be_opened_is_refused(path: str, writer: Writer)
 def test_a_database_that_others_keep_from_being_created_is_waited_for_and_then_refused(
     path: str, writer: Writer, kind: int
 ) -> None:
-    """Design §10: COLIBRI_STARTUP_TIMEOUT_MS bounds the wait for the lock file."""
+    """Specification 11.4: COLIBRI_STARTUP_TIMEOUT_MS bounds the wait for the lock file."""
     waits: list[float] = []
     now = iter(range(100))
     with held(path, kind):
@@ -714,7 +714,7 @@ def test_a_database_that_others_keep_from_being_created_is_waited_for_and_then_r
 
 
 def test_a_migration_keeps_the_data_and_a_backup_of_it(path: str, writer: Writer) -> None:
-    """Design §12: each in one transaction with user_version; a backup is made first."""
+    """Specification 15.8: each in one transaction with user_version; a backup is made first."""
     with writer() as opened:
         add(opened.db, "a")
     with writer(migrations=NEWER) as opened:
@@ -754,7 +754,7 @@ def test_without_room_for_a_backup_nothing_is_migrated(path: str, writer: Writer
 
 
 def test_an_old_database_that_others_have_open_is_not_migrated(path: str, writer: Writer) -> None:
-    """Design §12: exclusive to create or migrate."""
+    """Specification 15.6: exclusive to create or migrate."""
     with writer():
         assert "another Colibri is using" in refusal(writer, migrations=NEWER).message
         with writer() as opened:
@@ -859,7 +859,7 @@ VERSIONS = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_database_of_another_version_is_noticed(path: str, writer: Writer, version: int) -> None:
-    """Design §12: user_version, at the start of each transaction."""
+    """Specification 15.9: user_version, at the start of each transaction."""
     with writer() as opened:
         raw(path, f"PRAGMA user_version = {version}")
         with pytest.raises(Damaged) as caught, change(opened):
@@ -963,7 +963,7 @@ def shared_path(writer: Writer, path: str) -> Iterator[str]:
 
 
 def test_a_reader_changes_neither_the_file_nor_the_log(path: str, writer: Writer) -> None:
-    """Design §10: the file and the content of -wal never change."""
+    """Specification 10.4: the file and the content of -wal never change."""
     finish(start(path, "die"))
     before = Path(path).read_bytes(), Path(f"{path}-wal").read_bytes()
     Path(f"{path}-shm").unlink()
@@ -984,7 +984,7 @@ def test_a_reader_sees_what_a_writer_committed(path: str, writer: Writer) -> Non
 
 
 def test_a_reader_creates_nothing(path: str) -> None:
-    """Design §10: nothing created when it is missing."""
+    """Specification 10.4: nothing created when it is missing."""
     with pytest.raises(ResourceError, match="no database") as caught:
         open_reader(path)
     assert "FULL" in caught.value.hint
@@ -992,7 +992,7 @@ def test_a_reader_creates_nothing(path: str) -> None:
 
 
 def test_a_reader_does_not_migrate(path: str, writer: Writer) -> None:
-    """Design §10: no lock file, no migration."""
+    """Specification 10.4: no lock file, no migration."""
     with writer():
         pass
     Path(f"{path}.lock").unlink()
@@ -1003,7 +1003,7 @@ def test_a_reader_does_not_migrate(path: str, writer: Writer) -> None:
 
 
 def test_a_reader_can_read_where_nothing_can_be_written(shared_path: str) -> None:
-    """Design §10: where they cannot appear and no -wal exists, immutable=1."""
+    """Specification 10.4: where they cannot appear and no -wal exists, immutable=1."""
     with read_only_directory(Path(shared_path).parent):
         reader = open_reader(shared_path)
         assert ledger.log_id(reader) == LOG

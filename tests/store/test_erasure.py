@@ -42,7 +42,7 @@ def refusal(lab: Lab, *seqs: int) -> tuple[str, str]:
 
 @pytest.mark.parametrize("kind", ["thought", "session.open", "task.text"])
 def test_a_record_goes_with_the_arguments_of_its_call(lab: Lab, kind: str) -> None:
-    """Design §9: payload and nonce of a record and of its call.enter; the headers stay."""
+    """Specification 9.10: payload and nonce of a record and of its call.enter; the headers stay."""
     story(lab)
     seq = lab.seqs(kind)[0]
     before = lab.head()
@@ -107,7 +107,7 @@ def test_who_names_a_call_means_the_text_that_it_brought(lab: Lab, kind: str) ->
 
 
 def test_what_is_shown_of_it_is_erased(lab: Lab) -> None:
-    """Design §9: replaces the text in the projections by [erased]."""
+    """Specification 9.10: replaces the text in the projections by [erased]."""
     story(lab)
     erase(lab, lab.seqs("session.open")[0], lab.seqs("task.text")[0])
     assert sessions.get(lab.db, "S-1").intent == ERASED

@@ -247,7 +247,7 @@ def test_each_damage_is_named_once(
     inflict: Callable[[apsw.Connection], None],
     found: list[tuple[int, str]],
 ) -> None:
-    """Design §9: one name for each damage, and no alarm for what follows it."""
+    """Specification 9.11: one name for each damage, and no alarm for what follows it."""
     inflict(intruder)
     assert damage(story) == found
 
@@ -261,7 +261,7 @@ def test_a_sound_log_is_valid_over_many_slices(story: str) -> None:
 
 
 def test_a_cut_off_tail_is_seen_by_who_holds_a_head(story: str, intruder: apsw.Connection) -> None:
-    """Design §9: tamper-evident, to someone holding an earlier head."""
+    """Specification 9.11: tamper-evident, to someone holding an earlier head."""
     held = Head(LAST, leaf_of(intruder, LAST))
     intruder.execute("DELETE FROM ledger WHERE seq > 10")
     assert damage(story) == []
@@ -289,7 +289,7 @@ def test_an_altered_record_is_not_also_called_replaced(
 def test_a_check_ends_where_it_is_told_but_reaches_a_head_from_outside(
     story: str, intruder: apsw.Connection
 ) -> None:
-    """Design §9: audit_verify_chain checks up to the record before its own enter."""
+    """Specification 5.17: audit_verify_chain checks up to the record before its own enter."""
     held = Head(8, leaf_of(intruder, 8))
     assert verify(story, upto=6).record_count == 6
     assert verify(story, upto=6, head=held).record_count == 8
@@ -307,7 +307,7 @@ def test_a_missing_last_record_is_noticed_if_later_ones_are_there(
 
 
 def test_others_get_their_turn_between_two_slices(story: str) -> None:
-    """Design §4: each slice in its own read transaction."""
+    """Specification 3.10: each slice in its own read transaction."""
     pauses: list[bool] = []
     db = open_reader(story)
     check.verify(db, pause=lambda: pauses.append(db.in_transaction), rows=False, slice_size=5)
@@ -324,7 +324,7 @@ def erase(db: apsw.Connection, seqs: list[int]) -> None:
 
 
 def test_erased_payloads_are_reported_and_the_chain_still_holds(story: str, writer: Writer) -> None:
-    """Design §9, Erasure: proofs stay valid; never as fine."""
+    """Specification 9.10: proofs stay valid; never as fine."""
     with writer() as opened:
         erase(opened.db, [4, 5])
     report = verify(story)
@@ -335,7 +335,7 @@ def test_erased_payloads_are_reported_and_the_chain_still_holds(story: str, writ
 def test_a_range_is_checked_with_its_link_to_the_record_before(
     story: str, intruder: apsw.Connection
 ) -> None:
-    """Design §10: the last records at boot, samples in the health loop."""
+    """Specification 11.6, 12.8: the last records at boot, samples in the health loop."""
 
     def found(first: int, last: int) -> list[tuple[int | None, str]]:
         return [(b.seq, b.what) for b in check.check_range(intruder, first, last)]
@@ -356,7 +356,7 @@ def test_a_range_knows_what_was_erased_later(story: str, writer: Writer) -> None
 
 
 def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writer) -> None:
-    """Design §4, Rounds: each handler in its own savepoint."""
+    """Specification 3.7: each handler in its own savepoint."""
     with writer() as opened:
         with Transaction(opened.db, durable=True):
             chain = Chain(opened.db, LOG, nonce)
@@ -402,7 +402,7 @@ def test_another_fault_than_damage_is_not_called_damage(writer: Writer) -> None:
 
 
 def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
-    """Design §6: the receipt is the exit record's seq and leaf."""
+    """Specification 4.8: the receipt is the exit record's seq and leaf."""
     with writer() as opened, Transaction(opened.db, durable=False):
         entry = Chain(opened.db, LOG, nonce).append("call.enter", enter("task_get"), at=AT, call=A)
         (row,) = ledger.rows(opened.db, [1])
@@ -461,7 +461,7 @@ FORBIDDEN = (
 def test_the_database_itself_refuses_to_change_the_ledger(
     story: str, writer: Writer, sql: str
 ) -> None:
-    """Design §9: triggers refuse; recursive_triggers makes REPLACE no way around them."""
+    """Specification 9.6: triggers refuse; recursive_triggers makes REPLACE no way around them."""
     with writer() as opened, pytest.raises(apsw.ConstraintError, match="append-only"):
         opened.db.execute(sql)
     assert verify(story).valid
@@ -533,10 +533,8 @@ def test_what_a_report_does_not_name_is_not_looked_for(
 
 
 @pytest.mark.parametrize("view", ["actions", "audit_events"])
-def test_calls_are_shown_under_the_seeds_names(
-    story: str, intruder: apsw.Connection, view: str
-) -> None:
-    """Design §9: sequence_no is the enter's seq on both rows; `running` on enter."""
+def test_calls_are_shown_in_the_views(story: str, intruder: apsw.Connection, view: str) -> None:
+    """Specification 9.7: sequence_no is the enter's seq on both rows; `running` on enter."""
     intruder.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 4")
     cursor = intruder.execute(f"SELECT * FROM {view} WHERE correlation_id IN (?, ?)", (A, B))
     names = [name for name, _ in cursor.get_description()]
@@ -558,8 +556,8 @@ def test_calls_are_shown_under_the_seeds_names(
     ]
 
 
-def test_thoughts_are_shown_under_the_seeds_name(story: str, intruder: apsw.Connection) -> None:
-    """Design §7, Thought; §9: erased text is shown as [erased]."""
+def test_thoughts_are_shown_in_a_view(story: str, intruder: apsw.Connection) -> None:
+    """Specification 9.7, 9.10: erased text is shown as [erased]."""
     leaf = leaf_of(intruder, 5).hex()
     query = "SELECT * FROM thought_records"
     cursor = intruder.execute(query)

@@ -28,7 +28,7 @@ def sealed(lab: Lab, size: int, id: str = "S-1") -> tuple[Session, list[bytes]]:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_seal_is_the_rfc_6962_root_over_the_leaves_of_the_thoughts(lab: Lab, size: int) -> None:
-    """Design §9, Seal."""
+    """Specification 9.9."""
     session, leaves = sealed(lab, size)
     assert session.root == merkle.root(leaves)
     assert session.record_count == size
@@ -45,7 +45,7 @@ def test_the_seal_is_the_rfc_6962_root_over_the_leaves_of_the_thoughts(lab: Lab,
 
 
 def test_the_stored_nodes_are_those_of_the_format(lab: Lab) -> None:
-    """Design §9: level 0 holds the leaves; a promoted node is stored at every level."""
+    """Specification 9.9: level 0 holds the leaves; a promoted node is stored at every level."""
     _, leaves = sealed(lab, 5)
     rows = list(lab.db.execute("SELECT level, idx, hash FROM merkle_nodes ORDER BY level, idx"))
     node = merkle.node_hash
@@ -57,7 +57,7 @@ def test_the_stored_nodes_are_those_of_the_format(lab: Lab) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_every_thought_has_a_proof_that_holds(lab: Lab, size: int) -> None:
-    """Design §7: proof = {thought_id, index, size, leaf, path}."""
+    """Specification 5.19: proof = {thought_id, index, size, leaf, path}."""
     session, leaves = sealed(lab, size)
     assert session.root is not None
     for index, seq in enumerate(lab.seqs("thought")):
@@ -71,7 +71,7 @@ def test_every_thought_has_a_proof_that_holds(lab: Lab, size: int) -> None:
 
 
 def test_an_erased_thought_has_its_proof_all_the_same(lab: Lab) -> None:
-    """Design §9, Erasure: proofs stay valid."""
+    """Specification 9.10: proofs stay valid."""
     session, leaves = sealed(lab, 3)
     seq = lab.seqs("thought")[1]
     before = proofs.prove(lab.db, session, f"R-{seq}")
@@ -88,7 +88,7 @@ def refusal(action: Any, *arguments: Any) -> Refused:
 
 
 def test_nothing_is_sealed_twice_empty_or_unknown(lab: Lab) -> None:
-    """Design §7, merkle_finalize: ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_NO_RECORDS."""
+    """Specification 9.9: ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_NO_RECORDS."""
     assert refusal(lab.seal, "S-9").code == "ERR_SESSION_NOT_FOUND"
     lab.start("empty")
     empty = refusal(lab.seal, "empty")
@@ -105,7 +105,7 @@ def test_nothing_is_sealed_twice_empty_or_unknown(lab: Lab) -> None:
 
 
 def test_an_open_session_has_no_root_and_the_refusal_says_what_to_call(lab: Lab) -> None:
-    """Design §7, merkle_root: ERR_NOT_FINALIZED (names merkle_finalize)."""
+    """Specification 5.19: ERR_NOT_FINALIZED (names merkle_finalize)."""
     lab.start()
     lab.think()
     refused = refusal(proofs.sealed, lab.db, "S-1")
@@ -119,7 +119,7 @@ def test_an_open_session_has_no_root_and_the_refusal_says_what_to_call(lab: Lab)
 
 @pytest.mark.parametrize("thought", ["R-1", "R-99", "R-12", "R-05", "R-0"])
 def test_no_proof_is_made_for_what_is_no_thought_of_the_session(lab: Lab, thought: str) -> None:
-    """Design §7, merkle_root: ERR_NOT_FOUND; R-12 is another session's, R-05 no id."""
+    """Specification 5.19: ERR_NOT_FOUND; R-12 is another session's, R-05 no id."""
     session, _ = sealed(lab, 1)
     lab.start("S-2")
     other = lab.think("S-2")
@@ -130,7 +130,7 @@ def test_no_proof_is_made_for_what_is_no_thought_of_the_session(lab: Lab, though
 
 
 def test_the_database_itself_refuses_to_change_a_tree(lab: Lab) -> None:
-    """Design §9: triggers refuse UPDATE and DELETE on merkle_nodes."""
+    """Specification 9.6: triggers refuse UPDATE and DELETE on merkle_nodes."""
     sealed(lab, 3)
     for sql in ("UPDATE merkle_nodes SET hash = zeroblob(32)", "DELETE FROM merkle_nodes"):
         with pytest.raises(Exception, match="a sealed session is never changed"):

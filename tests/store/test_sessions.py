@@ -16,7 +16,7 @@ def lab() -> Lab:
 
 
 def test_a_session_is_a_record_and_a_row(lab: Lab) -> None:
-    """Design §7, audit_session_start; §9, session.open."""
+    """Specification 7.1."""
     task = lab.create().task_id
     opened = lab.start("S-1", intent="mend it", task=task)
     assert opened == Session(
@@ -47,7 +47,7 @@ def test_a_session_is_a_record_and_a_row(lab: Lab) -> None:
 
 
 def test_a_session_is_opened_once(lab: Lab) -> None:
-    """Design §7: ERR_SESSION_EXISTS."""
+    """Specification 7.1: ERR_SESSION_EXISTS."""
     first = lab.start("S-1", intent="one")
     with pytest.raises(Refused) as caught:
         lab.start("S-1", intent="two")
@@ -58,7 +58,7 @@ def test_a_session_is_opened_once(lab: Lab) -> None:
 
 
 def test_an_unknown_session_is_refused_with_the_way_to_one(lab: Lab) -> None:
-    """Design §7: ERR_SESSION_NOT_FOUND."""
+    """Specification 5.16: ERR_SESSION_NOT_FOUND."""
     assert sessions.find(lab.db, "S-9") is None
     for ask in (sessions.get, sessions.get_open):
         with pytest.raises(Refused) as caught:
@@ -69,7 +69,7 @@ def test_an_unknown_session_is_refused_with_the_way_to_one(lab: Lab) -> None:
 
 
 def test_a_sealed_session_is_no_open_one_and_the_refusal_has_the_root(lab: Lab) -> None:
-    """Design §7: ERR_ALREADY_FINALIZED (has the root)."""
+    """Specification 7.2: ERR_ALREADY_FINALIZED (has the root)."""
     lab.start()
     lab.think()
     sealed = lab.seal()

@@ -447,7 +447,7 @@ def test_no_descriptor_is_left_open(root: Path) -> None:
 def test_the_database_under_another_name_is_skipped_and_need_not_have_all_its_files(
     tmp_path: Path,
 ) -> None:
-    """Design §12: nothing but SQLite may open it."""
+    """Specification 15.2: nothing but SQLite may open it."""
     database, root = tmp_path / "colibri.db", tmp_path / "skills"
     database.write_bytes(b"SQLite format 3")
     (root / "twin").mkdir(parents=True)

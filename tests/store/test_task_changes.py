@@ -31,7 +31,7 @@ def refusal(store: TaskStore, act: Act) -> Refused:
 
 
 def test_a_new_task_begins_in_init_at_version_and_attempt_1(store: TaskStore) -> None:
-    """Design §8: a task is created in INIT, only there; version and attempt begin at 1."""
+    """Specification 6.3: a task is created in INIT, only there; version and attempt begin at 1."""
     task = store.create("mend it", project="p", priority="high", assignee="ada", description="so")
     assert (task.task_id, task.status, task.version, task.attempt) == ("T-0001", "INIT", 1, 1)
     assert (task.title, task.description, task.project) == ("mend it", "so", "p")
@@ -41,7 +41,7 @@ def test_a_new_task_begins_in_init_at_version_and_attempt_1(store: TaskStore) ->
 
 
 def test_a_creation_is_two_records_with_every_field_and_no_old_value(store: TaskStore) -> None:
-    """Design §9: at creation every field, old null; the text apart, in the same version."""
+    """Specification 6.3, 6.12: every field, old null; the text apart, in the same version."""
     store.create()
     store.create("mend it", project="p", depends_on=["T-0001"])
     fields: JSON = {"status": "INIT", "priority": "medium", "assignee": None, "project": "p"}
@@ -69,7 +69,7 @@ def test_a_creation_is_two_records_with_every_field_and_no_old_value(store: Task
 
 
 def test_dependencies_are_kept_in_the_order_given_without_duplicates(store: TaskStore) -> None:
-    """Design §8."""
+    """Specification 6.9."""
     for _ in range(3):
         store.create()
     named = ["T-0003", "T-0001", "T-0003", "T-0002", "T-0001"]
@@ -90,7 +90,7 @@ def test_dependencies_are_kept_in_the_order_given_without_duplicates(store: Task
 def test_a_record_is_written_only_of_fields_that_change(
     store: TaskStore, changes: JSON, kinds: list[str]
 ) -> None:
-    """Design §8: both in one call share the version; where nothing changes there is no version."""
+    """Specification 6.12: both in one call share the version; without a change there is none."""
     store.create()
     before = store.kept()
     task = store.update("T-0001", **changes)
@@ -108,7 +108,7 @@ def test_a_record_is_written_only_of_fields_that_change(
 
 
 def test_null_clears_and_an_unnamed_field_stays(store: TaskStore) -> None:
-    """Design §8: null clears project, assignee, description."""
+    """Specification 6.11: null clears project, assignee, description."""
     store.create("one", project="p", assignee="ada", description="so", priority="low")
     task = store.update("T-0001", project=None, assignee=None, description=None)
     assert (task.project, task.assignee, task.description) == (None, None, None)
@@ -117,7 +117,7 @@ def test_null_clears_and_an_unnamed_field_stays(store: TaskStore) -> None:
 
 
 def test_a_retry_begins_a_new_attempt_which_needs_new_evidence(store: TaskStore) -> None:
-    """Design §8: VERIFY → GATHER adds one to attempt; thoughts count since the attempt began."""
+    """Specification 6.4: thoughts count since the attempt began."""
     store.create()
     store.give_evidence("T-0001")
     store.move("T-0001", *TO_VERIFY)
@@ -134,7 +134,7 @@ def done(store: TaskStore) -> object:
 
 
 def test_the_end_of_a_task_unblocks_those_that_wait_for_it(store: TaskStore) -> None:
-    """Design §8: DONE or CANCELLED."""
+    """Specification 6.5: DONE or CANCELLED."""
     store.create()
     store.create()
     store.create(depends_on=["T-0001", "T-0002"])
@@ -210,7 +210,7 @@ REFUSALS: dict[str, tuple[Act, str, JSON]] = {
 def test_a_refusal_carries_its_facts_and_leaves_rows_version_and_ledger_untouched(
     store: TaskStore, name: str
 ) -> None:
-    """Design §8: all or nothing."""
+    """Specification 6.8: all or nothing."""
     store.create()
     store.create(depends_on=["T-0001"])
     store.create(depends_on=["T-0002"])
@@ -224,7 +224,7 @@ def test_a_refusal_carries_its_facts_and_leaves_rows_version_and_ledger_untouche
 def test_a_blocked_move_names_the_open_ones_and_leaves_everything_untouched(
     store: TaskStore,
 ) -> None:
-    """Design §7: ERR_BLOCKED names the open ones; CANCELLED and the retry need nobody."""
+    """Specification 5.15, 6.5: it names the open ones; CANCELLED and the retry need none."""
     store.create()
     store.create()
     store.create(depends_on=["T-0002", "T-0001"])
@@ -240,7 +240,7 @@ def test_a_blocked_move_names_the_open_ones_and_leaves_everything_untouched(
 def test_every_blocker_is_a_fact_even_where_the_sentence_names_only_twenty(
     store: TaskStore,
 ) -> None:
-    """Design §7: names the open ones; a list that is cut says so."""
+    """Specification 5.15: names the open ones; a list that is cut says so."""
     ids = [store.create().task_id for _ in range(25)]
     id = store.create(depends_on=ids).task_id
     store.move(id, "GATHER", "ANALYZE", "PLAN")
@@ -251,7 +251,7 @@ def test_every_blocker_is_a_fact_even_where_the_sentence_names_only_twenty(
 
 @pytest.mark.parametrize("state", ["APPLY", "VERIFY"])
 def test_a_task_past_plan_takes_no_open_dependency(store: TaskStore, state: str) -> None:
-    """Design §8: a depends_on that would leave a task in APPLY or later with an open one."""
+    """Specification 6.5: a depends_on that leaves a task in APPLY or later with an open one."""
     store.create()
     store.create()
     store.create()
@@ -263,7 +263,7 @@ def test_a_task_past_plan_takes_no_open_dependency(store: TaskStore, state: str)
 
 
 def test_a_move_is_held_against_the_new_dependencies(store: TaskStore) -> None:
-    """Design §8: the move … against the new dependencies."""
+    """Specification 6.5: the move … against the new dependencies."""
     store.create()
     store.create(depends_on=["T-0001"])
     store.move("T-0002", "GATHER", "ANALYZE", "PLAN")
@@ -274,7 +274,7 @@ def test_a_move_is_held_against_the_new_dependencies(store: TaskStore) -> None:
 
 
 def test_done_without_evidence_is_refused_and_names_what_is_missing(store: TaskStore) -> None:
-    """Design §8, the writeback rule."""
+    """Specification 6.6."""
     store.create()
     store.create()
     store.give_evidence("T-0002")
@@ -299,7 +299,7 @@ ORDER: list[tuple[str, JSON]] = [
 def test_of_several_mistakes_the_first_in_the_order_of_the_checks_is_told(
     store: TaskStore, first: int
 ) -> None:
-    """Design §8: task_update checks in this order."""
+    """Specification 6.7: task_update checks in this order."""
     store.create()
     store.create()
     store.move("T-0001", *TO_VERIFY)
@@ -309,7 +309,7 @@ def test_of_several_mistakes_the_first_in_the_order_of_the_checks_is_told(
 
 
 def test_an_ended_task_refuses_before_its_new_dependencies_are_looked_at(store: TaskStore) -> None:
-    """Design §8: right after ERR_VERSION_CONFLICT."""
+    """Specification 6.7: right after ERR_VERSION_CONFLICT."""
     store.create()
     store.cancel("T-0001")
     stale = act(expected_version=1, depends_on=["T-0099"])
@@ -319,7 +319,7 @@ def test_an_ended_task_refuses_before_its_new_dependencies_are_looked_at(store: 
 
 
 def test_the_cycle_that_is_named_is_a_shortest_one(store: TaskStore) -> None:
-    """Design §7: ERR_CYCLE names it."""
+    """Specification 5.15: ERR_CYCLE names it."""
     store.create()
     store.create(depends_on=["T-0001"])
     store.create(depends_on=["T-0002"])
@@ -371,7 +371,7 @@ def test_a_long_cycle_is_a_fact_whole_and_a_short_sentence(store: TaskStore) -> 
 
 
 def test_dependencies_may_meet_again_without_being_a_cycle(store: TaskStore) -> None:
-    """Design §8: only a way back to the task itself is a cycle."""
+    """Specification 6.10: only a way back to the task itself is a cycle."""
     store.create()
     store.create(depends_on=["T-0001"])
     store.create(depends_on=["T-0001"])
@@ -380,7 +380,7 @@ def test_dependencies_may_meet_again_without_being_a_cycle(store: TaskStore) -> 
 
 
 def test_ids_get_a_fifth_digit_after_9999(store: TaskStore) -> None:
-    """Design §7: `T-0001` (five digits after 9999)."""
+    """Specification 5.9: `T-0001` (five digits after 9999)."""
     store.db.execute("PRAGMA foreign_keys = OFF")
     store.db.execute(
         "INSERT INTO tasks (number, title, priority, status, attempt, version, created_at,"

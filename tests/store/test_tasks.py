@@ -29,12 +29,12 @@ def store(writer: Writer) -> Iterator[TaskStore]:
     ("number", "id"), [(1, "T-0001"), (42, "T-0042"), (9999, "T-9999"), (10000, "T-10000")]
 )
 def test_an_id_has_four_digits_and_a_fifth_after_9999(number: int, id: str) -> None:
-    """Design §7."""
+    """Specification 5.9."""
     assert tasks.task_id(number) == id
 
 
 def test_an_unknown_id_is_refused_with_the_way_to_find_the_known_ones(store: TaskStore) -> None:
-    """Design §7: ERR_NOT_FOUND."""
+    """Specification 5.16: ERR_NOT_FOUND."""
     store.create()
     with pytest.raises(Refused, match="task_list") as caught:
         tasks.get(store.db, "T-0002")
@@ -52,7 +52,7 @@ def test_only_the_id_as_it_was_given_finds_a_task(store: TaskStore, id: str) -> 
 
 
 def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: TaskStore) -> None:
-    """Design §7: next_states, needs."""
+    """Specification 5.14."""
     store.create()
     store.create(depends_on=["T-0001"])
     reason = {"CANCELLED": ["a thought about this attempt"]}
@@ -85,7 +85,7 @@ def test_a_sentence_that_leaves_blockers_out_says_how_many(store: TaskStore) -> 
 
 
 def test_the_queue_is_sorted_by_priority_then_progress_then_age(store: TaskStore) -> None:
-    """Design §7: by priority, then furthest along, then oldest."""
+    """Specification 5.13: by priority, then furthest along, then oldest."""
     wanted = list(product(("low", "medium", "high", "critical"), ("INIT", *TO_VERIFY)))
     rows: list[tuple[int, int, str]] = []
     for priority, state in wanted * 2:
@@ -100,7 +100,7 @@ def test_the_queue_is_sorted_by_priority_then_progress_then_age(store: TaskStore
 
 
 def test_the_queue_leaves_out_what_has_ended_or_waits(store: TaskStore) -> None:
-    """Design §7: non-terminal, not blocked."""
+    """Specification 5.13: non-terminal, not blocked."""
     store.create(project="p", assignee="ada")
     store.create(project="p", depends_on=["T-0001"])
     store.create(project="q", assignee="ada")
@@ -117,7 +117,7 @@ def test_the_queue_leaves_out_what_has_ended_or_waits(store: TaskStore) -> None:
 
 
 def test_pages_are_the_slices_of_the_whole_list(store: TaskStore) -> None:
-    """Design §7: limit and offset; total_count is of all matches."""
+    """Specification 5.11: limit and offset; total_count is of all matches."""
     for number in range(23):
         store.create(f"task {number}", project="p" if number % 3 else "q")
     lists: list[tuple[JSON, str | None]] = [({}, None), ({"project": "p"}, None)]
@@ -301,7 +301,7 @@ def test_what_is_undone_is_not_in_the_index(store: TaskStore) -> None:
 
 @pytest.mark.parametrize("search", [None, "", "  \t"])
 def test_no_word_finds_everything(store: TaskStore, search: str | None) -> None:
-    """Design §7: every word occurs; of none, every one does."""
+    """Specification 5.12: every word occurs; of none, every one does."""
     store.create()
     store.create()
     assert store.find(search) == (["T-0001", "T-0002"], 2)
@@ -351,7 +351,7 @@ def test_a_task_is_found_when_every_word_occurs_in_its_text(
     is_found: bool,
     batch: int,
 ) -> None:
-    """Design §7: every word occurs, ignoring case, as a substring of title or description."""
+    """Specification 5.12: every word, ignoring case, as a substring."""
     monkeypatch.setattr(index, "BATCH", batch)  # by the index; by reading
     store = in_memory()
     store.create(title, description=description)
@@ -362,7 +362,7 @@ def test_a_task_is_found_when_every_word_occurs_in_its_text(
 def test_search_follows_a_changed_text(
     store: TaskStore, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    """Design §7: it looks at what title and description are now."""
+    """Specification 5.12: it looks at what title and description are now."""
     monkeypatch.setattr(index, "BATCH", batch)
     store.create("door", description="front")
     store.update("T-0001", title="window")
@@ -425,7 +425,7 @@ def is_match(task: JSON, search: str, wanted: JSON) -> bool:
 def test_search_and_filters_together_find_what_their_definition_finds(
     case: tuple[list[JSON], str, JSON], batch: int, few: int
 ) -> None:
-    """Design §7: search, status, project and assignee, all at once; by the index and by reading."""
+    """Specification 5.12: search, status, project and assignee at once; with and without index."""
     made, search, wanted = case
     store = in_memory()
     with pytest.MonkeyPatch.context() as patch:
@@ -470,7 +470,7 @@ CHANGES = st.lists(
 def test_every_total_is_the_number_of_rows_that_match_after_any_changes(
     changes: list[tuple[int, JSON]],
 ) -> None:
-    """Design §7: total_count is of all matches."""
+    """Specification 5.11: total_count is of all matches."""
     store = in_memory()
     for number in range(6):
         store.create(project=("p", None)[number % 2], assignee=("q", "p", None)[number % 3])

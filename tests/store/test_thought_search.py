@@ -32,7 +32,7 @@ def found(lab: Lab, question: str, most: int = FOUND_AMONG, **wanted: str) -> li
 
 
 def test_questions_find_the_thought_they_ask_about(library: Lab) -> None:
-    """Of forty that share some words with it and not all, at least 34 among the first five."""
+    """Specification 7.11: of forty that share some words, 34 are among the first five."""
     missed = [ask for text, ask in needles() if text not in found(library, ask)]
     assert len(needles()) - len(missed) >= LEAST, missed
 
@@ -47,6 +47,7 @@ WAYS = [
 
 @pytest.mark.parametrize(("question", "beginning"), WAYS)
 def test_ids_paths_and_beginnings_are_words(library: Lab, question: str, beginning: str) -> None:
+    """Specification 7.11."""
     assert found(library, question)[0].startswith(beginning)
 
 
@@ -80,6 +81,7 @@ def test_a_search_can_be_of_a_session_a_task_or_a_type() -> None:
 
 
 def test_pages_and_orders() -> None:
+    """Specification 7.10, 7.11."""
     lab = in_memory()
     lab.start("S-1")
     for number in range(30):

@@ -326,7 +326,7 @@ def test_what_came_since_is_told_by_the_next_advance(lab: Lab) -> None:
 
 
 def test_a_task_that_a_session_turns_to_brings_no_steps_of_others(lab: Lab) -> None:
-    """Next §2: its work are the records that name it, whatever was done to the task before."""
+    """Specification 7.8: the records that name it, whatever was done to the task before."""
     found = of_session(lab, "S-2")
     steps(found, lab.head().seq)
     task = lab.create("found on the way").task_id

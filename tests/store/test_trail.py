@@ -22,7 +22,7 @@ def page(lab: Lab, limit: int = 50, offset: int = 0, **wanted: str) -> tuple[lis
 
 
 def test_a_thought_is_told_as_it_was_recorded(lab: Lab) -> None:
-    """Design §7, Thought."""
+    """Specification 7.9."""
     task = lab.create().task_id
     lab.start()
     thought = lab.think("S-1", "weil\n", type="decision", task=task, agent="ada")
@@ -44,7 +44,7 @@ def test_a_thought_is_told_as_it_was_recorded(lab: Lab) -> None:
 
 
 def test_each_thought_names_the_one_before_it_in_its_session(lab: Lab) -> None:
-    """Design §9: prev is the leaf of the session's thought before; indexes have no gap."""
+    """Specification 7.9: prev is the leaf of the session's thought before; indexes have no gap."""
     for session in ("A", "B"):
         lab.start(session)
     thoughts = [lab.think(session) for session in ("A", "B", "A", "B", "A")]
@@ -76,7 +76,7 @@ def test_a_sealed_session_takes_no_thought_and_nothing_is_kept_of_it(lab: Lab) -
 
 
 def test_thoughts_are_listed_in_ledger_order_page_by_page(lab: Lab) -> None:
-    """Design §7, thought_record_list: in ledger order; total_count of all matches."""
+    """Specification 7.10: in ledger order; total_count of all matches."""
     lab.start("A")
     lab.start("B")
     task = lab.create().task_id
@@ -99,7 +99,7 @@ def test_thoughts_are_listed_in_ledger_order_page_by_page(lab: Lab) -> None:
 
 
 def test_an_erased_thought_still_shows_its_place(lab: Lab) -> None:
-    """Design §9, Erasure: the text becomes [erased]; proofs stay valid."""
+    """Specification 9.10: the text becomes [erased]; proofs stay valid."""
     lab.start()
     thoughts = [lab.think("S-1", f"thought {number}") for number in range(3)]
     lab.erase(thoughts[0].seq, thoughts[1].seq)
@@ -165,7 +165,7 @@ EDITS: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.parametrize(("edit", "problems"), EDITS.values(), ids=EDITS.keys())
 def test_every_edit_of_the_rows_is_told(lab: Lab, edit: str, problems: list[str]) -> None:
-    """Design §9: columns beside the header exist for queries; verification compares them."""
+    """Specification 9.12: rows exist for queries; verification compares them."""
     story(lab).drop_triggers()
     lab.db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
     lab.db.execute(edit)
@@ -177,7 +177,7 @@ def test_every_edit_of_the_rows_is_told(lab: Lab, edit: str, problems: list[str]
 
 
 def test_the_rows_of_thoughts_after_the_part_that_is_checked_are_compared_too(lab: Lab) -> None:
-    """Design §9: up to the record before its own enter; the rows are already further."""
+    """Specification 5.17: up to the record before its own enter; the rows are already further."""
     upto = story(lab).head().seq
     late = [lab.think("S-2", "later").seq for _ in range(3)]
     lab.drop_triggers()

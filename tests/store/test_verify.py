@@ -31,7 +31,7 @@ def intruder(store: TaskStore) -> Connection:
 
 
 def test_what_the_store_wrote_is_valid(store: TaskStore) -> None:
-    """Design §8: verification replays the records and compares the result with the table."""
+    """Specification 9.12: the records are replayed and compared with the tables."""
     report = store.verify()
     assert (report.valid, report.breaks, report.broken_count) == (True, (), 0)
     assert report.record_count == store.db.execute("SELECT count(*) FROM ledger").get
@@ -172,7 +172,7 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
 def test_a_row_that_was_tampered_with_is_an_altered_task_by_its_name(
     store: TaskStore, intruder: Connection, what: str
 ) -> None:
-    """Design §8: the tables are a projection; verification compares them with the records."""
+    """Specification 9.12: the tables are a projection of the records."""
     sql, expected = TAMPERINGS[what]
     intruder.execute(sql)
     assert store.breaks() == [(None, "altered-task", detail) for detail in expected]
@@ -183,7 +183,7 @@ def test_a_row_that_was_tampered_with_is_an_altered_task_by_its_name(
 def test_a_row_is_compared_with_the_records_written_after_the_part_that_is_checked(
     store: TaskStore,
 ) -> None:
-    """Design §9: a check up to a seq still finds rows that are newer honest, and false ones not."""
+    """Specification 5.17: newer rows that are honest pass, false ones do not."""
     exits = store.db.execute("SELECT seq FROM ledger WHERE kind = 'call.exit'").fetchall()
     for upto in (0, *(seq for (seq,) in exits)):
         assert store.breaks(upto=upto) == []
@@ -251,7 +251,7 @@ def test_a_record_before_the_first_is_told(
 
 
 def test_no_more_than_a_hundred_breaks_are_listed_and_all_are_counted(store: TaskStore) -> None:
-    """Design §7: breaks (first 100)."""
+    """Specification 5.18: breaks (first 100)."""
     for _ in range(120):
         store.create()
     store.db.execute("UPDATE tasks SET title = 'x'")

@@ -22,7 +22,7 @@ def blank(store: TaskStore, number: int) -> None:
 
 
 def test_an_erased_thought_is_still_evidence(store: TaskStore) -> None:
-    """Design §9: an erasure takes the text away; the record stays."""
+    """Specification 9.10: an erasure takes the text away; the record stays."""
     store.erase(last_of(store, "T-0001", "thought"))
     assert store.breaks() == []
 
@@ -32,7 +32,7 @@ def test_an_erased_thought_is_still_evidence(store: TaskStore) -> None:
 def test_an_erased_text_leaves_its_task_as_sound_as_before(
     store: TaskStore, id: str, number: int, upto: int | None
 ) -> None:
-    """Design §9: replaces the text in the projections by `[erased]`."""
+    """Specification 9.10: replaces the text in the projections by `[erased]`."""
     store.erase(last_of(store, id, "task.text"))
     assert store.breaks(upto=upto) == [(None, "altered-task", store.breaks(upto=upto)[0][2])]
     blank(store, number)
@@ -42,7 +42,7 @@ def test_an_erased_text_leaves_its_task_as_sound_as_before(
 
 
 def test_an_erasure_cannot_take_a_move_away(store: TaskStore) -> None:
-    """Design §9: payloads of thought, task.text, session.open and call.enter only."""
+    """Specification 9.10: payloads of thought, task.text, session.open and call.enter only."""
     seq = last_of(store, "T-0001", "task")
     store.erase(seq)
     erasure = store.verify().record_count
@@ -50,7 +50,7 @@ def test_an_erasure_cannot_take_a_move_away(store: TaskStore) -> None:
 
 
 def test_a_change_after_the_end_stays_visible_when_its_text_is_erased(store: TaskStore) -> None:
-    """Design §8: a terminal task refuses every change."""
+    """Specification 6.2: a terminal task refuses every change."""
     text = {"task_id": "T-0001", "version": 8, "set": {"title": ["one", "uno"]}}
     seq = store.forge_in_a_call("task.text", text, task="T-0001").seq
     store.erase(seq)

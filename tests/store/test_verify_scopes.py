@@ -54,7 +54,7 @@ def test_a_sound_log_is_valid_in_every_scope_and_each_says_what_it_leaves_out(la
 
 
 def test_an_unknown_session_is_refused(lab: Lab) -> None:
-    """Design §7: ERR_SESSION_NOT_FOUND, ERR_NOT_FOUND."""
+    """Specification 5.16: ERR_SESSION_NOT_FOUND, ERR_NOT_FOUND."""
     with pytest.raises(Refused, match="there is no session S-9"):
         lab.verify_session("S-9")
     with pytest.raises(Refused, match="there is no task T-0009"):
@@ -170,7 +170,7 @@ def test_a_record_that_only_breaks_the_rules_is_found(lab: Lab) -> None:
 
 
 def test_a_task_is_judged_by_the_dependencies_it_ever_had(lab: Lab) -> None:
-    """Design §8: entering APPLY needs every dependency DONE or CANCELLED."""
+    """Specification 6.5: entering APPLY needs every dependency DONE or CANCELLED."""
     first, second = lab.create("one").task_id, lab.create("two").task_id
     lab.update(second, depends_on=[first])
     lab.cancel(first)
@@ -186,7 +186,7 @@ def test_a_task_is_judged_by_the_dependencies_it_ever_had(lab: Lab) -> None:
 
 
 def test_changes_that_come_after_the_call_that_asks_are_no_damage(lab: Lab) -> None:
-    """Design §9: up to the record before its own enter; the rows are already further."""
+    """Specification 5.17: up to the record before its own enter; the rows are already further."""
     upto = lab.head().seq
     task = lab.create("later").task_id
     lab.start("S-3")
@@ -241,7 +241,7 @@ def test_text_that_is_no_text_stops_no_check(lab: Lab) -> None:
 
 
 def test_only_the_first_hundred_breaks_are_listed_with_those_of_rows(lab: Lab) -> None:
-    """Design §7: breaks (first 100)."""
+    """Specification 5.18: breaks (first 100)."""
     for number in range(120):
         lab.start(f"X-{number}")
     lab.db.execute("UPDATE sessions SET intent = 'other'")

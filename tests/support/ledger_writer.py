@@ -252,7 +252,7 @@ class Lab:
             return self._outside().append(kind, payload, session=session, task=task)
 
     def erase(self, *seqs: int) -> Entry:
-        """Delete payloads as design §9 says, with what the rows show of a session's intent."""
+        """Delete payloads, and what the rows show of a session's intent: Specification 9.10."""
         with Transaction(self.db, durable=False):
             for seq in seqs:
                 self.db.execute(

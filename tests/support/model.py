@@ -1,5 +1,4 @@
-"""All of Colibri as design §7 to §9 and next §2 to §5 describe it, in plain Python that shares
-nothing with ours.
+"""All of Colibri as docs/specification.md describes it, in plain Python.
 
 It adds sessions, whose call it is, thoughts, keys, seals, verification and the length of the ledger
 to the model of tasks.

@@ -1,5 +1,4 @@
-"""Tasks as design §7 and §8 and next §3 and §4 describe them, in plain Python that shares nothing
-with ours.
+"""Tasks as docs/specification.md describes them, in plain Python that shares nothing with ours.
 
 A method answers what a tool must answer: the data, or a No with the refusal's facts.
 Times are not predicted: a time that is new is taken over from the answer (`adopt`).

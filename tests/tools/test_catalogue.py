@@ -35,7 +35,7 @@ def run(package: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_file_is_current() -> None:
-    """Design §3: a test fails when it is stale."""
+    """Specification 5.3: a test fails when it is stale."""
     assert Path(catalogue.PATH).read_text(encoding="utf-8") == catalogue.render()
 
 
@@ -105,7 +105,7 @@ def _files(package: Path) -> dict[str, bytes]:
 
 
 def test_every_tool_says_what_an_agent_needs() -> None:
-    """Design §7: a title, a description, annotations."""
+    """Specification 5.4: a title, a description, annotations."""
     for tool in json.loads(catalogue.render())["tools"]:
         listing = tool["listing"]
         assert listing["title"]
@@ -122,7 +122,7 @@ def test_every_tool_says_what_an_agent_needs() -> None:
 
 
 def test_the_catalogue_has_no_references_and_no_generated_titles() -> None:
-    """Design §7: they only cost an agent tokens; a tool's own title is one level up."""
+    """Specification 5.5: they only cost an agent tokens; a tool's own title is one level up."""
     for tool in json.loads(catalogue.render())["tools"]:
         for schema in (tool["listing"]["inputSchema"], tool["listing"]["outputSchema"]):
             text = json.dumps(schema)
@@ -146,7 +146,7 @@ def tokens(text: str) -> int:
 
 
 def test_all_tools_together_cost_an_agent_less_than_3000_tokens() -> None:
-    """Design §7: name, description and input schema."""
+    """Specification 5.5: name, description and input schema."""
     listings = [tool["listing"] for tool in json.loads(catalogue.render())["tools"]]
     shown = [
         {key: listing[key] for key in ("name", "description", "inputSchema")}
@@ -158,7 +158,7 @@ def test_all_tools_together_cost_an_agent_less_than_3000_tokens() -> None:
 
 
 def test_the_instructions_are_short_and_tell_the_order_of_a_session() -> None:
-    """Design §1: the agent must succeed on the first try from what it is told."""
+    """Specification 1.1: the agent must succeed on the first try from what it is told."""
     assert len(catalogue.INSTRUCTIONS) < 1400
     names = [tool.name for tool in catalogue.CATALOGUE]
     named = [word for word in re.findall(r"[a-z_]+", catalogue.INSTRUCTIONS) if word in names]
@@ -176,7 +176,7 @@ def test_the_instructions_are_short_and_tell_the_order_of_a_session() -> None:
 
 
 def test_every_argument_is_described() -> None:
-    """Design §7: described fields."""
+    """Specification 5.4: described fields."""
     for tool in json.loads(catalogue.render())["tools"]:
         for name, field in tool["listing"]["inputSchema"]["properties"].items():
             assert field["description"], (tool["listing"]["name"], name)

@@ -95,13 +95,13 @@ def everything(node: Any, of: Callable[[dict[str, Any]], bool]) -> list[dict[str
 
 
 def test_arguments_that_fit_become_the_struct() -> None:
-    """Seed 001 §5: the same schema that is advertised."""
+    """Specification 5.2: the same schema that is advertised."""
     task = schema.Validator(Task)({"title": "a", "type": "plan", "path": [{"x": 1}]})
     assert task == Task(title="a", type="plan", path=[Point(x=1)])
 
 
 def test_every_issue_is_listed_field_by_field() -> None:
-    """Design §3: msgspec alone would stop at the first."""
+    """Specification 4.11: msgspec alone would stop at the first."""
     found = issues(Task, {"title": "too long", "color": 1, "limit": 501, "other": 1})
     assert found.keys() == {"title", "type", "color", "limit", "other"}
 
@@ -125,7 +125,7 @@ def test_every_issue_is_listed_field_by_field() -> None:
 def test_an_issue_says_where_what_was_wrong_and_what_is_allowed(
     field: str, value: object, path: str, problem: str, allowed: str | None
 ) -> None:
-    """Design §6."""
+    """Specification 4.11."""
     found = issues(Task, {"title": "a", "type": "plan", field: value})
     assert found.keys() == {path}
     assert found[path]["problem"] == problem
@@ -134,7 +134,7 @@ def test_an_issue_says_where_what_was_wrong_and_what_is_allowed(
 
 
 def test_a_missing_field_is_named_with_what_it_takes() -> None:
-    """Design §6."""
+    """Specification 4.11."""
     found = issues(Task, {"title": "a"})
     assert found == {
         "type": {"path": "type", "problem": "is required", "allowed": "one of plan, decision"}
@@ -146,7 +146,7 @@ def test_a_missing_field_is_named_with_what_it_takes() -> None:
     [("titel", "; did you mean title?"), ("colour", "; did you mean color?"), ("zzz", "")],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, hint: str) -> None:
-    """Design §7."""
+    """Specification 5.6."""
     found = issues(Task, {"title": "a", "type": "plan", key: SECRET})
     assert found.keys() == {key}
     assert found[key]["problem"] == f"is not a known field{hint}"
@@ -162,13 +162,13 @@ def test_a_strange_key_is_made_printable_and_short() -> None:
 
 
 def test_a_struct_that_does_not_forbid_them_ignores_unknown_keys() -> None:
-    """Seed 003 §3.1: as the probes do."""
+    """Specification 5.6: as the probes do."""
     assert schema.Validator(Loose)({"n": 1, "more": 2}) == Loose(n=1)
 
 
 @pytest.mark.parametrize("arguments", [None, [], "x", 1])
 def test_arguments_that_are_no_object_are_one_issue(arguments: object) -> None:
-    """Seed 003 §6.1."""
+    """Specification 2.18."""
     found = issues(Task, arguments)
     assert found == {"": {"path": "", "problem": "not an object", "allowed": "an object"}}
 
@@ -186,14 +186,14 @@ def test_arguments_that_are_no_object_are_one_issue(arguments: object) -> None:
     ],
 )
 def test_the_value_itself_is_never_repeated(field: str, value: object) -> None:
-    """Design §6: it may be a secret; msgspec would repeat enum values and tags."""
+    """Specification 4.12: it may be a secret; msgspec would repeat enum values and tags."""
     with pytest.raises(Invalid) as caught:
         schema.Validator(Task)({"title": "a", "type": "plan", field: value})
     assert SECRET not in repr(caught.value.issues) + str(caught.value)
 
 
 def test_an_enum_says_which_values_there_are() -> None:
-    """Design §6."""
+    """Specification 4.11."""
     found = issues(Task, {"title": "a", "type": "x", "color": "x"})
     assert (
         found["type"]["problem"] == found["color"]["problem"] == "is not one of the allowed values"
@@ -208,13 +208,13 @@ def test_a_renamed_field_goes_by_its_wire_name() -> None:
 
 
 def test_a_rule_about_several_fields_is_an_issue_too() -> None:
-    """Design §8: no field at all is INVALID_PARAMS; a raise here must not end the lane."""
+    """Specification 6.11: no field at all is INVALID_PARAMS; a raise here must not end the lane."""
     assert schema.Validator(OneOf)({"a": 1}) == OneOf(a=1)
     assert issues(OneOf, {})[""]["problem"] == "give a or b"
 
 
 def test_arguments_that_cannot_be_recorded_exactly_are_refused() -> None:
-    """Design §9: records hold no fractions."""
+    """Specification 5.21: records hold no fractions."""
 
     class Measure(Struct):
         value: float
@@ -228,7 +228,7 @@ def test_arguments_that_cannot_be_recorded_exactly_are_refused() -> None:
 
 
 def test_an_input_schema_is_plain_and_keeps_what_the_author_wrote() -> None:
-    """Design §7: no `$ref`, no generated `title`; field names and descriptions stay."""
+    """Specification 5.5: no `$ref`, no generated `title`; field names and descriptions stay."""
     made = schema.input_schema(Task)
     assert made["type"] == "object"
     assert made["required"] == ["title", "type"]
@@ -243,7 +243,7 @@ def test_an_input_schema_is_plain_and_keeps_what_the_author_wrote() -> None:
 
 
 def test_the_description_of_a_field_that_is_a_struct_stays() -> None:
-    """Design §7: described fields."""
+    """Specification 5.4: described fields."""
 
     class Place(Struct):
         at: Annotated[Point, Meta(description="the place")]
@@ -294,7 +294,7 @@ def test_unknown_keys_are_open_where_they_are_ignored() -> None:
 
 
 def test_an_output_schema_is_the_envelope_and_the_names_in_it() -> None:
-    """Next §4: every word of tools/list costs tokens."""
+    """Specification 5.5: every word of tools/list costs tokens."""
     made = schema.output_schema(Loose)
     assert made["type"] == "object"
     assert made["required"] == ["ok"]
@@ -310,7 +310,7 @@ CHANGING = {"destructiveHint": False, "idempotentHint": True}
 
 @pytest.mark.parametrize("capability", list(Capability))
 def test_a_listing_has_what_a_client_shows(capability: Capability) -> None:
-    """Next §4: no hint that says nothing; to what only reads, the other two do not apply."""
+    """Specification 5.4: no hint that says nothing; reading needs only the one."""
     tool = Tool(
         name="t",
         title="T",

@@ -565,7 +565,7 @@ def calls() -> Lies:
 
 
 def payloads() -> Lies:
-    """What §3 has no place for."""
+    """What docs/formats.md §3 has no place for."""
     bad = "bad-payload"
 
     def body(name: str, place: int, **members: object) -> Lie:

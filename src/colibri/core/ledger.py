@@ -56,8 +56,8 @@ nonce can be erased and the chain still holds.
                   set            the same for TEXT_FIELDS
     erasure       seqs, reason   whose payloads are gone; only of ERASABLE kinds
 
-THE VIEWS of the database show the records under the names of the seeds. `actions`, also called
-`audit_events`, has a row for each call.enter and call.exit; both carry the enter's seq as
+THE VIEWS of the database show the records under other names (Specification 9.7). `actions`, also
+called `audit_events`, has a row for each call.enter and call.exit; both carry the enter's seq as
 sequence_no, and the outcome of an enter is `running`. `thought_records` has a row for each thought.
 """
 

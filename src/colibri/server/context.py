@@ -1,4 +1,4 @@
-"""The public side of a server, as seed 000 names it: create_server, what it gives, and `main`."""
+"""The public side of a server: create_server, what it gives, and `main` (Specification 16.1)."""
 
 import sys
 import threading
@@ -63,7 +63,7 @@ class ColibriToolConfig(Frozen):
 
 
 class ColibriServerContext:
-    """One server. Opaque but for what seed 000 §1 names, `phase` and `run`."""
+    """One server. Opaque but for what Specification 16.4 names."""
 
     __slots__ = ("_hooks", "parts")
 
@@ -141,7 +141,7 @@ class _Hooks:
             self._before = None
 
 
-def create_server(  # noqa: PLR0913 - every seam of seed 000 §3
+def create_server(  # noqa: PLR0913 - every option of Specification 16.2
     *,
     audit_sink: "AuditSink | None" = None,
     transport: "Transport | None" = None,

@@ -1,4 +1,4 @@
-"""The five stages of every tool call, in their canonical order (seed 001 §4):
+"""The five stages of every tool call, in their order (Specification 4.1):
 
     1 lane      a FIFO queue and one thread: a tool never overlaps itself
     2 validate  the arguments against the tool's struct; then secrets in them are replaced

@@ -41,7 +41,7 @@ class Probes:
         return {"version": self._version, "mode": self._admission.mode.value, "uptime_ms": uptime}
 
     def report(self) -> dict[str, object]:
-        """server_health: the six fields of seed 003 §3.2, then the rest."""
+        """server_health: the six fields of Specification 12.2, then the rest."""
         admission, health = self._admission, self._admission.health
         names = [tool.name for tool in admission.admitted()]
         return {

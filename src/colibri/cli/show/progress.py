@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 EVERY = 0.1  # seconds
 WIDTH = 24
-SLICE = 10_000  # records between two pauses of a verification (Design §4)
+SLICE = 10_000  # records between two pauses of a verification (Specification 3.10)
 
 
 @contextmanager

@@ -53,7 +53,7 @@ BEGIN
     SELECT RAISE(ABORT, 'the ledger is append-only: records are never deleted');
 END;
 
--- The two records of a call, under the seeds' name; sequence_no is the enter's seq on both.
+-- The two records of a call (Specification 9.7); sequence_no is the enter's seq on both.
 CREATE VIEW actions AS
 SELECT
     CASE l.kind WHEN 'call.enter' THEN l.seq ELSE l.body ->> '$.enter' END AS sequence_no,
