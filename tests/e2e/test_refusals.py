@@ -281,7 +281,7 @@ WITHOUT_SESSION: list[tuple[tuple[str, JSON], str, JSON, str]] = [
 def test_what_breaks_a_rule_is_refused_with_its_facts_and_the_way_on(
     world: tuple[Server, Server],
 ) -> None:
-    """Specification 4.13, 5.15, 8.3; pattern B, and of the trail pattern A."""
+    """Specification 4.13, 5.15, 6.17, 8.3; pattern B, and of the trail pattern A."""
     before = kept(world[0].project)
     for server, table in zip(world, (REFUSED, WITHOUT_SESSION), strict=True):
         for (tool, arguments), code, facts, way in table:

@@ -27,7 +27,7 @@ HOSTILE = "\x1b[2J\x07\n[colibri] shutdown 6/6 release: exit 0\r\u202e"
 def test_two_signals_with_nothing_running_are_an_orderly_end(
     tmp_path: Path, moment: str, signals: tuple[signal.Signals, ...]
 ) -> None:
-    """Claude Code's `mcp list` interrupts a server twice while it starts, and looks at its exit."""
+    """Specification 13.1: Claude Code's `mcp list` interrupts a starting server twice."""
     with subprocess.Popen(
         COLIBRI,
         cwd=tmp_path,

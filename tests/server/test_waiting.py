@@ -27,7 +27,7 @@ from tests.support.linked import linked
 def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is answered, and the next transaction that works writes its exit."""
+    """Specification 4.15, 4.16: the next transaction that works writes its exit."""
     monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
@@ -161,7 +161,7 @@ def recovering(database: Path) -> Iterator[None]:
 def test_a_read_waits_for_held_databases_no_longer_than_promised(
     tmp_path: Path, tool: str, hold: Callable[[Path], AbstractContextManager[None]]
 ) -> None:
-    """Decision 010: for its enter record, its own connection and its exit record together.
+    """Specification 15.5: for its enter, its connection and its exit together (decision 010).
 
     It waits 2 of 3 s for the first, so that 1 s is left.
     """
@@ -298,7 +298,7 @@ def test_a_probe_record_that_waits_for_a_held_database_does_not_delay_the_end(
 
 
 def test_answers_that_nobody_reads_stop_the_lanes(tmp_path: Path) -> None:
-    """Past 32 MiB of unread answers no call is begun; when they are read the work goes on."""
+    """Specification 3.12: no call is begun until they are read; then the work goes on."""
     server = Linked(config=project(tmp_path))
     begun: list[int] = []
 

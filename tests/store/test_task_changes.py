@@ -210,7 +210,7 @@ REFUSALS: dict[str, tuple[Act, str, JSON]] = {
 def test_a_refusal_carries_its_facts_and_leaves_rows_version_and_ledger_untouched(
     store: TaskStore, name: str
 ) -> None:
-    """Specification 6.8: all or nothing."""
+    """Specification 6.8, 6.10: all or nothing."""
     store.create()
     store.create(depends_on=["T-0001"])
     store.create(depends_on=["T-0002"])
