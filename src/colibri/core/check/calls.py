@@ -6,7 +6,7 @@ tell whether two calls have the same id.
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -20,8 +20,7 @@ from colibri.core.rows import Row
 
 # The changes that a tool makes in a call that ended ok, in this order: kinds, how many at least and
 # at most. Any other tool makes none.
-Makes = Sequence[tuple[tuple[str, ...], int, int]]
-_MADE_BY: dict[str, Makes] = {
+_MADE_BY: dict[str, Sequence[tuple[tuple[str, ...], int, int]]] = {
     "audit_session_start": ((("session.open", "session.resume"), 1, 1),),
     "thought_record": ((("thought",), 1, 1),),
     "merkle_finalize": ((("session.seal",), 1, 1),),
@@ -29,6 +28,7 @@ _MADE_BY: dict[str, Makes] = {
     "task_update": ((("thought",), 0, 1), (("task",), 0, 8), (("task.text",), 0, 1)),
     "task_next_actions": ((("task",), 0, 1),),
 }
+_NO_TOOL = ""
 REPEATED = ("task_create", "thought_record")  # the tools that take a key
 # The texts among a tool's arguments, in whose place is a digest.
 _TEXTS = {
@@ -139,23 +139,23 @@ class Calls:
         """A call and its exit, which fits its enter."""
         tool = said.tool
         if said.repeats is not None:
-            self._judge_changes(changes, (), exit)
+            self._judge_changes(changes, _NO_TOOL, exit)
             self._judge_repeat(exit, said)
         elif said.outcome == "ok" and tool in _MADE_BY:
             if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
                 self.firsts[enter[0]] = tool
-            made = self._judge_changes(changes, _MADE_BY[tool], exit)
+            made = self._judge_changes(changes, tool, exit)
             if made and begun is not None and begun.arguments:
                 self._judge_digests(enter, begun, changes)
         elif changes:
-            self._judge_changes(changes, (), exit)
+            self._judge_changes(changes, _NO_TOOL, exit)
 
     def finish(self) -> tuple[OpenCall, ...]:
         """The calls that are still open have changed nothing."""
         still = []
         for enter, _, said, *changes in self._open.values():
             if self._from_start:
-                self._judge_changes(changes, (), None)
+                self._judge_changes(changes, _NO_TOOL, None)
             row, tool, server = _row(enter), said and said.tool, said and said.server
             still.append(OpenCall(row.seq, row.call, tool, server, row.at))
         return tuple(still)
@@ -176,15 +176,9 @@ class Calls:
         if not same or task not in (row.task, None):
             self._note(row.seq, "bad-pair", "another session, task or agent")
 
-    def _judge_changes(self, changes: Sequence[Change], makes: Makes, exit: int | None) -> bool:
+    def _judge_changes(self, changes: Sequence[Change], tool: str, exit: int | None) -> bool:
         """Whether a call has made the changes that its tool makes."""
-        at, is_missing = 0, False
-        for kinds, least, most in makes:
-            end = at
-            while end < len(changes) and end - at < most and changes[end][0].kind in kinds:
-                end += 1
-            is_missing = is_missing or end - at < least
-            at = end
+        at, is_missing = _fitting(tuple([row.kind for row, _ in changes]), tool)
         for row, _ in changes[at:]:
             self._note(row.seq, "stray-change", "its call does not make it, or has not ended ok")
         if exit is not None and is_missing and at == len(changes):
@@ -225,6 +219,19 @@ class Calls:
 
     def _note(self, seq: int, code: str, detail: str) -> None:
         self._found.note(CALLS, seq, code, detail)
+
+
+@lru_cache(maxsize=1024)
+def _fitting(made: tuple[str, ...], tool: str) -> tuple[int, bool]:
+    """How many changes of a call, by their kinds, are such as its tool makes; whether one lacks."""
+    at, is_missing = 0, False
+    for kinds, least, most in _MADE_BY.get(tool, ()):
+        end = at
+        while end < len(made) and end - at < most and made[end] in kinds:
+            end += 1
+        is_missing = is_missing or end - at < least
+        at = end
+    return at, is_missing
 
 
 def _is_of(digest: Part | None, text: str | None) -> bool:

@@ -46,8 +46,8 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 
     @property
     def is_digest(self) -> bool:
-        has, lacks = (self.sha256, self.size), (self.content, self.type)
-        return UNSET not in has and lacks == (UNSET, UNSET)
+        has = self.sha256 is not UNSET and self.size is not UNSET
+        return has and self.content is UNSET and self.type is UNSET
 
 
 def text_of_thought(arguments: Mapping[str, Any]) -> Any:
@@ -76,7 +76,7 @@ class Enter(Payload):
     @staticmethod
     def fit(said: Sequence["Enter"], headers: Iterable[Header]) -> bool:
         """It has arguments, or size and hash of the line in their place; a digest for a text."""
-        hashes: list[str] = []
+        hashes: list[Any] = []
         for one in said:
             arguments = one.arguments
             if arguments is None:
@@ -85,12 +85,13 @@ class Enter(Payload):
                 hashes.append(one.sha256)
             elif one.size is not None or one.sha256 is not None:
                 return False
-            elif not _NESTED.isdisjoint(arguments):
-                texts = [*map(arguments.get, TEXTS), text_of_thought(arguments)]
-                digests = [one for one in texts if one is not None]
-                if not all([type(one) is Part and one.is_digest for one in digests]):
-                    return False
-                hashes += [digest.sha256 for digest in digests]
+            else:
+                for name in _NESTED.intersection(arguments):
+                    text = arguments[name] if name in TEXTS else text_of_thought(arguments)
+                    if text is not None:
+                        if type(text) is not Part or not text.is_digest:
+                            return False
+                        hashes.append(text.sha256)
         return are_uuids([*{one.server for one in said}]) and are_hashes(hashes)
 
 

@@ -197,8 +197,10 @@ class Tasks:
     ) -> None:
         """Rules 11 and 12: who holds a task changes it."""
         row, made, holder = step.row, step.made, task.values["holder"]
-        self._lose(row, holder, made)
         mine, taken = row.session, _taken(said)
+        if holder == mine and taken is None and "holder" not in made:
+            return  # nothing changes hands
+        self._lose(row, holder, made)
         new = made["holder"][1] if "holder" in made else holder
         takes = new is not None and new == mine
         unclaimed = holder is None and "status" in made and mine is not None and not takes
