@@ -128,7 +128,7 @@ class Calls:
             self._tasks.end_call(change)
         if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
-        else:
+        elif changes or said.tool in _MADE_BY or said.repeats is not None:
             self._judge_call(row[0], enter, begun, changes, said)
         if said.outcome == "ok" and row[4] is not None:
             self._sessions.signs[row[4]] = row[0]

@@ -48,9 +48,10 @@ _WRONG_ROWS = """
 """
 # Thoughts enter the index in their order, a batch at a time; one that is erased may have left it.
 _WRONGLY_INDEXED = """
-    SELECT seq FROM thoughts JOIN ledger USING (seq)
-    WHERE seq < (SELECT max(rowid) FROM thought_search) AND body IS NOT NULL
+    SELECT seq FROM thoughts
+    WHERE seq < (SELECT max(rowid) FROM thought_search)
         AND seq NOT IN (SELECT rowid FROM thought_search)
+        AND (SELECT body FROM ledger WHERE ledger.seq = thoughts.seq) IS NOT NULL
     UNION ALL
     SELECT rowid FROM thought_search WHERE rowid NOT IN (SELECT seq FROM thoughts)
 """
