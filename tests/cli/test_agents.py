@@ -95,3 +95,22 @@ def test_a_record_that_cannot_be_read_is_not_counted(project: Path, colibri: Pri
     tamper(database_of(project), "UPDATE ledger SET body = x'7b' WHERE kind = 'task'")
     ada, _ = json.loads(colibri(project, "agents", "--json")[1])
     assert (ada["finished"], ada["thoughts"]) == (0, 1)
+
+
+@pytest.mark.parametrize("said", ["{}", '{"set":7}', '{"set":{"status":"DONE"},"taken":1}', "[]"])
+def test_a_record_of_another_form_is_not_counted(
+    project: Path, colibri: Printed, said: str
+) -> None:
+    tamper(database_of(project), f"UPDATE ledger SET body = CAST('{said}' AS BLOB)")
+    tamper(database_of(project), "UPDATE tasks SET holder = NULL")
+    code, out, _ = colibri(project, "agents", "--json")
+    assert (code, {one["finished"] for one in json.loads(out)}) == (0, {0})
+
+
+@pytest.mark.parametrize("command", [["agents"], ["tasks", "T-0002"]])
+def test_a_holder_that_no_record_opened_is_an_error_that_says_so(
+    project: Path, colibri: Printed, command: list[str]
+) -> None:
+    tamper(database_of(project), "UPDATE tasks SET holder = 'S-gone' WHERE holder IS NOT NULL")
+    code, _, err = colibri(project, *command)
+    assert (code, "session S-gone" in err) == (1, True)

@@ -21,9 +21,9 @@ from colibri.cli.complaint import Complaint
 from colibri.cli.show import times
 from colibri.config import Config, load
 from colibri.core.errors import ConfigError, ResourceError
+from colibri.core.ledger import HUMAN
 from colibri.core.modes import Mode
 from colibri.store import sessions
-from colibri.store.claims import HUMAN
 from colibri.store.sqlite.opening import open_reader
 
 CLIENT = "colibri-cli"

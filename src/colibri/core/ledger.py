@@ -98,6 +98,7 @@ Outcome = Literal["ok", "refused", "invalid", "error", "cancelled"]
 
 COMMITMENT = b"colibri/payload/v1\n"
 NO_LEAF = bytes(32)  # what a session's first thought names as the one before it
+HUMAN = "human:"  # how the names of people begin
 ERASED = "[erased]"  # what tools show in the place of a text that is gone
 
 

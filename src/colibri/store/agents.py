@@ -1,6 +1,6 @@
 """Agents: what each of them has done, counted from the records. It owns no table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from colibri.core.ledger import load
 from colibri.store import sessions
 from colibri.store.connection import Connection
 
+_NOTHING = (None, None)
 _KINDS = ("call.exit", "session.open", "session.seal", "task", "thought")
 
 
@@ -79,13 +80,13 @@ class _Counted:
                 self._take_task(one, said)
 
     def _take_task(self, one: Agent, said: dict[str, Any]) -> None:
-        made = said.get("set", {})
-        old, new = made.get("status", (None, None))
+        old, new = _pair(said, "status")
         one.finished += new == "DONE"
         one.cancelled += new == "CANCELLED"
         one.retried += (old, new) == ("VERIFY", "GATHER")
-        if "taken" in said:
-            self.of_session(made["holder"][0]).abandoned += 1
+        holder = _pair(said, "holder")[0]
+        if "taken" in said and isinstance(holder, str):
+            self.of_session(holder).abandoned += 1
 
     def _named(self, name: str | None) -> Agent:
         return self.agents.setdefault(name, Agent(name))
@@ -98,6 +99,13 @@ def _said(body: object) -> dict[str, Any]:
     except ValueError:
         said = None
     return said if isinstance(said, dict) else {}
+
+
+def _pair(said: dict[str, Any], field: str) -> Sequence[Any]:
+    """What a change made of a field, old and new; nothing if the record is of another form."""
+    made = said.get("set")
+    pair = made.get(field) if isinstance(made, dict) else None
+    return pair if isinstance(pair, list) and len(pair) == len(_NOTHING) else _NOTHING
 
 
 def _held(db: Connection) -> Iterator[tuple[str, int]]:

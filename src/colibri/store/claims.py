@@ -13,12 +13,12 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from colibri.core.errors import Refused
+from colibri.core.ledger import HUMAN
 from colibri.store import sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session, Sign
 from colibri.store.tasks import Filter, Task
 
-HUMAN = "human:"  # how the names of people begin
 _MOST_FREE = 3  # tasks that a refusal offers instead
 
 

@@ -178,9 +178,16 @@ def get_mine(db: Connection, id: str, server: str) -> Session:
 
 
 def last_sign(db: Connection, id: str) -> Sign:
-    """The last sign of life that a session has given; the first is that it was opened."""
+    """The last sign of life that a session has given; the first is that it was opened.
+
+    ERR_SESSION_NOT_FOUND for one that only an altered row names.
+    """
     query = f"SELECT seq, at FROM ledger WHERE session = ? AND {_SIGN} ORDER BY seq DESC LIMIT 1"
-    return Sign(*db.execute(query, (id,)).get)
+    found = db.execute(query, (id,)).fetchone()
+    if found is None:
+        message = f"no record opened the session {id}: verify the log, a row was altered"
+        raise Refused("ERR_SESSION_NOT_FOUND", message, session_id=id)
+    return Sign(*found)
 
 
 def alive(id: str) -> str:

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from colibri.core.ledger import HUMAN
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -58,7 +60,7 @@ SessionId = Annotated[
     Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{NO_LINE_END}$", examples=["S-0123456789ab"]),
 ]
 # A person at the terminal is one.
-AGENT = replace(LINE, reserved="human:", allowed=f"{LINE.allowed}, not beginning with human:")
+AGENT = replace(LINE, reserved=HUMAN, allowed=f"{LINE.allowed}, not beginning with {HUMAN}")
 AgentId = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": AGENT})]
 CallKey = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
 Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE})]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from colibri.core.check.kinds import Taken, TaskFields, TaskTexts
 from colibri.core.check.sessions import Sessions
 from colibri.core.dependencies import TooManyLinks, find_cycle
-from colibri.core.ledger import ERASED, FIELDS, HELD_FIELDS, TEXT_FIELDS
+from colibri.core.ledger import ERASED, FIELDS, HELD_FIELDS, HUMAN, TEXT_FIELDS
 from colibri.core.report import TASKS, Findings
 from colibri.core.rows import Row
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS
@@ -18,7 +18,6 @@ from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS
 UNKNOWN: Any = object()  # a value that an erased record may have set
 _NOTHING = dict.fromkeys((*HELD_FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
-HUMAN = "human:"  # how the names of people begin
 _RETRY = ("VERIFY", "GATHER")
 _MOVES = {str(old): new for old, new in TRANSITIONS.items()}
 
