@@ -1,4 +1,4 @@
-"""SECURITY.md is held against what it speaks of."""
+"""SECURITY.md is compared with the code that it describes."""
 
 import ast
 import json
@@ -40,7 +40,7 @@ def test_it_names_the_dependencies() -> None:
 # Each sentence that promises something, by its first words, and who holds it: tests, or trials of
 # scripts/torture.
 PROMISES = {
-    "nothing acknowledged is lost; either a change happened and is recorded, or neither": (
+    "loses nothing that it acknowledged; commits a change and its record together or not at all": (
         "e2e/test_durability.py::test_a_call_that_ends_badly_leaves_no_change_and_one_pair_of_records",
         "e2e/test_full_disk.py"
         "::test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lost",
@@ -57,28 +57,28 @@ PROMISES = {
         "e2e/test_tamper_matrix.py::test_the_server_sees_by_itself",
         "../torture/tamper.py::run",
     ),
-    "only a head kept outside his reach tells": (
+    "a head kept out of the owner's reach reveals it": (
         "e2e/test_tamper_matrix.py::test_only_a_head_from_outside_shows",
     ),
-    "runs nothing that it holds: git never reads the repository's configuration": (
+    "runs nothing from the repository: git never reads its configuration": (
         "cli/test_hostile_repository.py::test_nothing_executes_whatever_the_repository_configures",
         "cli/test_hostile_repository.py::test_no_command_executes_what_the_repository_holds",
     ),
-    "follows no link in it when writing, and names it": (
+    "refuses to write through a link in it": (
         "cli/test_hostile_repository.py"
         "::test_a_link_is_named_and_never_followed_to_where_something_is_written",
     ),
-    "verifiers parse strictly, within limits, without a network": (
+    "parses strictly, within limits, without a network": (
         "verify/test_hostile.py::test_deep_long_and_odd_texts_are_refused_alike_in_both",
         "verify/test_hostile.py::test_no_file_takes_more_memory_than_is_promised",
         "verify/test_hostile.py::test_a_path_or_address_in_a_bundle_is_only_text",
     ),
-    "files are 0600, directories that Colibri makes 0700; a database that others can open is": (
+    "makes files with mode 0600 and directories with 0700; warns of a database that others": (
         "store/test_schema.py::test_no_file_is_open_to_others_whatever_the_umask",
         "store/test_place.py::test_a_server_warns_of_a_database_that_others_can_read",
     ),
     "opens no network connection": ("test_security.py::test_nothing_can_open_a_connection",),
-    "the `seq` and `head` of any answer's receipt, which names only what is synced": (
+    "the `seq` and `head` of any answer's receipt (which names only what is synced)": (
         "server/test_messages.py"
         "::test_the_receipt_is_the_exit_record_and_the_record_has_the_hash_of_the_text",
         "cli/test_status.py::test_a_head_is_handed_out_only_when_it_is_synced",
@@ -99,26 +99,26 @@ PROMISES = {
         "e2e/test_claims.py::test_a_woken_agent_is_refused_until_it_claims_again",
         "verify/test_vectors.py::test_the_python_verifier_names_the_lie_and_nothing_else",
     ),
-    "Go on in a session that another process has resumed": (
+    "Continue in a session that another process has resumed": (
         "e2e/test_claims.py::test_a_process_whose_session_was_resumed_elsewhere_is_refused",
     ),
-    "no agent name that begins with `human:` is taken from a client": (
+    "a client's agent name that begins with `human:` is refused": (
         "e2e/test_refusals.py::test_what_does_not_fit_is_named_with_what_would",
     ),
-    "a session's report, trail and counts have what names that session and nothing else": (
+    "a session's report, trail and counts contain only what names that session": (
         "web/test_whose_work.py"
         "::test_a_session_that_only_planned_is_said_to_have_created_its_tasks",
         "web/test_whose_work.py::test_a_session_is_not_credited_with_what_its_task_depended_on",
         "web/test_whose_work.py"
         "::test_what_a_second_agent_does_beside_the_first_is_not_in_its_report",
     ),
-    "Reading another's trail keeps nothing alive and is credited to nobody": (
+    "Reading another session's trail is not a sign of life and earns nobody credit": (
         "e2e/test_claims.py::test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing",
     ),
     "Name an open session that is not its own, and so work in it": (
         "test_security.py::test_whoever_works_in_the_session_of_another_is_told_apart",
     ),
-    "The next agent reads it in its brief, quoted, cut and marked as somebody's words": (
+    "The next agent's brief quotes it, shortened and attributed to its author": (
         "cli/test_brief_search.py::test_what_somebody_wrote_cannot_pass_for_a_line_of_the_brief",
         "cli/test_brief_search.py::test_the_brief_fits_a_terminal_and_is_safe_to_look_at",
     ),
@@ -142,15 +142,15 @@ PROMISES = {
     "An id that is a secret cannot be replaced: the call is refused": (
         "e2e/test_secrets.py::test_an_id_that_is_a_secret_is_refused",
     ),
-    "They are found wherever they stand": (
+    "They are found in any context": (
         "core/test_redaction.py::test_every_shape_is_found_in_these_surroundings_and_only_once",
         "core/test_redaction.py::test_a_token_is_known_directly_after",
     ),
-    "A corpus of more than 400 shapes": (
+    "Tests search for more than 400 shapes": (
         "core/test_redaction.py::test_the_corpus_is_as_large_as_it_is_said_to_be",
         "core/test_redaction.py::test_what_is_no_secret_is_left_alone_in_these_surroundings",
     ),
-    "Every text takes linear time: patterns are bounded, long texts are looked through in": (
+    "Every text takes linear time: patterns are bounded, long texts are scanned in pieces": (
         "test_patterns.py::test_a_pattern_takes_linear_time",
         "core/test_redaction.py::test_a_secret_is_found_where_two_pieces_meet_and_however_long_it_is",
         "test_patterns.py::test_a_long_text_never_holds_the_interpreter_for_long",
@@ -158,7 +158,7 @@ PROMISES = {
     "Hashes, commit ids, UUIDs and plain base64 are never taken for secrets": (
         "core/test_redaction.py::test_hashes_and_base64_of_anything_are_left_alone",
     ),
-    "Messages about failures go the same way": (
+    "Error messages are redacted too": (
         "e2e/test_secrets.py::test_what_a_handler_raises_is_scrubbed_before_it_is_said",
         "e2e/test_secrets.py::test_a_database_that_cannot_be_opened_is_named_from_home",
     ),
@@ -170,22 +170,22 @@ PROMISES = {
         "store/test_erasure.py::test_a_record_goes_with_the_arguments_of_its_call",
         "store/test_erasure.py::test_a_text_goes_from_each_record_of_its_task_that_holds_it",
     ),
-    "The file is written anew, so that no copy is left": (
+    "The file is rewritten, so that no copy is left": (
         "store/test_erasure.py::test_nothing_is_left_of_the_bytes",
         "store/test_erasure.py::test_copies_in_unused_parts_of_pages_go_too",
         "store/test_erasure.py::test_search_no_longer_finds_it",
     ),
-    "if somebody still reads the log the command says so, and `colibri erase --finish` ends it": (
+    "If another program is still reading the log, the command says so, and": (
         "e2e/test_erase.py::test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later",
     ),
     "All hashes, seals and proofs stay valid": (
         "e2e/test_erase.py::test_every_verifier_reports_it_and_the_proofs_hold",
         "e2e/test_erase.py::test_the_record_says_what_was_erased_by_whom_and_why",
     ),
-    "A record that is not as it was written is not erased": (
+    "A tampered record is not erased": (
         "store/test_erasure.py::test_a_record_that_was_tampered_with_is_not_erased",
     ),
-    "If other users can open an existing database the server says so": (
+    "If other users can open an existing database, the server warns": (
         "store/test_place.py::test_a_server_warns_of_a_database_that_others_can_read",
     ),
     "is refused for writing, and so is one that is mounted as a single file": (
@@ -202,7 +202,7 @@ PROMISES = {
         "store/test_indexes.py::test_audit_verify_chain_finds_it",
         "store/test_schema.py::test_an_index_over_other_keys_is_found_in_a_copy",
     ),
-    "If what is committed cannot be copied from the write-ahead log": (
+    "If committed pages cannot be copied from the write-ahead log": (
         "../torture/checkpoint.py::run",
     ),
     "A server acknowledges nothing unless the database, its `-wal` and its `-shm` are the files": (
@@ -235,15 +235,15 @@ PROMISES = {
         "::test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done_it_is_served",
     ),
     "SQL is fixed, values are bound": ("test_security.py::test_texts_are_values_and_nothing_else",),
-    "Tools return it in fields of its own, with who wrote it and when, and nothing executes it": (
+    "Tools return it in separate fields, with its author and time, and nothing executes it": (
         "test_security.py::test_texts_are_values_and_nothing_else",
     ),
-    "Every pattern and scanner of ours that meets a text from outside takes linear time": (
+    "Every pattern and scanner that processes text from outside takes linear time": (
         "test_patterns.py::test_a_function_takes_linear_time_for_what_hurts_any_pattern",
         "test_patterns.py::test_the_patterns_of_the_web_take_linear_time",
         "../torture/text.py::run",
     ),
-    "spell out what cannot be seen in a stored text": (
+    "make invisible characters in stored text visible": (
         "core/test_visible.py::test_of_every_character_only_what_can_be_seen_is_shown_as_it_is",
         "verify/test_hostile.py"
         "::test_what_a_display_may_ignore_is_spelt_out_by_all_who_show_a_text",

@@ -104,7 +104,7 @@ def run(lab: Lab) -> dict[str, object]:
 TRIAL = Trial(
     name="backup",
     title="a backup while four servers write as fast as they can, and a restore of each copy",
-    claim="every copy verifies and has all calls answered before it; what is older is said so",
+    claim="every copy verifies and has all calls answered before it; older copies are reported",
     unit="copies",
     quick=2,
     full=20,

@@ -64,7 +64,11 @@ def run(lab: Lab) -> dict[str, object]:
     for number in range(lab.count):
         acknowledged += _try(lab.fresh(f"project-{number}"), COLIBRI)
         lab.say(f"{number + 1} of {lab.count} rounds")
-    return {"acknowledged calls": acknowledged, "lost": 0, "stopped writing and said so": lab.count}
+    return {
+        "acknowledged calls": acknowledged,
+        "lost": 0,
+        "stopped writing and reported why": lab.count,
+    }
 
 
 TRIAL = Trial(

@@ -158,7 +158,7 @@ def run(lab: Lab) -> dict[str, object]:
         "acknowledged calls": sum(breaker.acknowledged for breaker in breakers),
         "lost": 0,
         "corrupt": 0,
-        "stopped writing after EIO and said so": sum(breaker.stopped for breaker in breakers),
+        "stopped writing after EIO and reported it": sum(breaker.stopped for breaker in breakers),
     }
 
 

@@ -169,7 +169,7 @@ def run(lab: Lab) -> dict[str, object]:
         one = Round(project, COLIBRI, lab.random)
         one.play()
         seen["acknowledged calls"] += sum(len(receipts) for receipts in one.acknowledged.values())
-        seen["lost with their file, and said"] += one.lost
+        seen["lost with their file, and reported"] += one.lost
         shutil.rmtree(project)
         lab.say(f"{number + 1} of {lab.count} rounds")
     return {**seen, "lost without a word": 0}

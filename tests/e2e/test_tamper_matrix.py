@@ -132,7 +132,7 @@ def put_back(scene: Scene) -> None:
     shutil.copytree(scene.older / "data", scene.project / "data")
 
 
-def write_anew(scene: Scene) -> None:
+def rewrite_everything(scene: Scene) -> None:
     """Another history under the same name, longer than the true one."""
     shutil.rmtree(scene.project / "data")
     log = scene.receipts["last"]["log"]
@@ -196,7 +196,7 @@ SEEN: dict[str, tuple[Attack, str]] = {
         sql("UPDATE sessions SET intent = 'something nobler' WHERE session_id = 'first'"),
         "altered-session",
     ),
-    "edit it into what is no text": (
+    "replace it with something that is not text": (
         sql("UPDATE sessions SET session_id = CAST(x'ff' AS TEXT) WHERE session_id = 'third'"),
         "altered-session",
     ),
@@ -240,9 +240,9 @@ SEEN: dict[str, tuple[Attack, str]] = {
 UNSEEN: dict[str, tuple[Attack, str]] = {
     "cut the last call off the tail": (cut("read"), "truncated"),
     "cut the tail with the last sealed session": (cut("task"), "truncated"),
-    "write the last record anew": (reforge_the_last, "head-differs"),
+    "rewrite the last record": (reforge_the_last, "head-differs"),
     "put an old backup back": (put_back, "truncated"),
-    "write everything anew": (write_anew, "head-differs"),
+    "rewrite everything": (rewrite_everything, "head-differs"),
 }
 
 
