@@ -359,6 +359,10 @@ def entry(command: str = SCRIPT, *args: str, **more: Any) -> dict[str, Any]:
         ({"command": SCRIPT, "args": "serve", "env": []}, "ok", f"starts {SCRIPT}"),
         (entry(env={"COLIBRI_MOOD": "x"}), "problem", "colibri: COLIBRI_MOOD is not known"),
         (entry(env={"COLIBRI_MODE": "READONLY", "PATH": "/bin"}), "ok", f"starts {SCRIPT}"),
+        ({"command": [SCRIPT, "serve"]}, "ok", f"colibri starts {SCRIPT}"),
+        ({"command": []}, "problem", "starts nothing, which cannot be run"),
+        ({"command": [SCRIPT, "serve", "--project", "/gone"]}, "problem", "is for /gone, which"),
+        (entry(environment={"COLIBRI_MOOD": "x"}), "problem", "COLIBRI_MOOD is not known"),
     ],
 )
 def test_an_entry_is_judged_by_whether_it_can_start(

@@ -23,11 +23,18 @@ from tests.support.client_settings import (
     CHANGED,
     CLAUDE_CODE,
     CLAUDE_USER,
+    CLINE,
     CODEX,
+    COPILOT,
+    COPILOT_USER,
     CURSOR,
     CURSOR_USER,
     GEMINI,
     GEMINI_USER,
+    OPENCODE,
+    OPENCODE_USER,
+    QWEN,
+    QWEN_USER,
     UNUSUAL,
     VSCODE,
     Where,
@@ -42,6 +49,9 @@ ENTRIES = {
     "claude-code": SERVE,
     "codex": SERVE,
     "gemini": SERVE,
+    "copilot": SERVE,
+    "qwen": SERVE,
+    "opencode": {"type": "local", "command": [SCRIPT, "serve"]},
     "cursor": WORKSPACE,
     "vscode": {"type": "stdio", **WORKSPACE},
 }
@@ -163,12 +173,19 @@ FILES = [
     VSCODE,
     CODEX,
     GEMINI,
+    COPILOT,
+    QWEN,
+    CLINE,
+    OPENCODE,
 ]
 USER_FILES = [
     Where("vscode", ("--user",), f"home/{DESKTOP}/Code/User/mcp.json"),
     CLAUDE_USER,
     CURSOR_USER,
     GEMINI_USER,
+    COPILOT_USER,
+    QWEN_USER,
+    OPENCODE_USER,
 ]
 
 
@@ -180,7 +197,8 @@ def test_a_file_that_is_not_there_is_made_and_starts_the_server(home: Home, wher
     assert (code, out.splitlines()[0], err) == (0, f"wrote   {path}", "")
     assert [one.name for one in path.parent.iterdir()] == [path.name]
     entry = read(where.client, content(path))[CLIENTS[where.client].servers]["colibri"]
-    words = [entry["command"], *entry["args"]]
+    command = entry["command"]
+    words = command if isinstance(command, list) else [command, *entry["args"]]
     program = [word.replace("${workspaceFolder}", str(home.project)) for word in words]
     elsewhere = home.path if "--project" in program else home.project
     with Server(elsewhere, program, handshake=False) as server:
@@ -280,7 +298,13 @@ def test_a_named_project_is_written_down_where_the_file_is_not_the_projects(
     other = home.path / "other"
     other.mkdir()
     pinned = ["serve", "--project", str(other)]
-    for options in (["codex"], ["claude-code", "--user"], ["claude-desktop"], ["generic"]):
+    for options in (
+        ["codex"],
+        ["claude-code", "--user"],
+        ["claude-desktop"],
+        ["cline"],
+        ["generic"],
+    ):
         _, out, _ = inside("setup", *options, "--project", str(other), "--json")
         assert json.loads(out)["entry"]["args"] == pinned
     done = home.report("setup", "claude-code", "--project", str(other), "--write")
@@ -294,6 +318,10 @@ def test_a_named_project_is_written_down_where_the_file_is_not_the_projects(
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("codex", "CODEX_HOME", "config.toml"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("copilot", "COPILOT_HOME", "mcp-config.json"),
+        ("qwen", "QWEN_HOME", "settings.json"),
+        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
     ],
 )
 def test_a_client_whose_files_were_moved_is_followed(

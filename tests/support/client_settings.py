@@ -21,6 +21,13 @@ VSCODE = Where("vscode", (), "project/.vscode/mcp.json")
 CODEX = Where("codex", (), "home/.codex/config.toml")
 GEMINI = Where("gemini", (), "project/.gemini/settings.json")
 GEMINI_USER = Where("gemini", ("--user",), "home/.gemini/settings.json")
+COPILOT = Where("copilot", (), "project/.github/mcp.json")
+COPILOT_USER = Where("copilot", ("--user",), "home/.copilot/mcp-config.json")
+QWEN = Where("qwen", (), "project/.qwen/settings.json")
+QWEN_USER = Where("qwen", ("--user",), "home/.qwen/settings.json")
+CLINE = Where("cline", (), "home/.cline/data/settings/cline_mcp_settings.json")
+OPENCODE = Where("opencode", (), "project/opencode.json")
+OPENCODE_USER = Where("opencode", ("--user",), "home/.config/opencode/opencode.json")
 
 
 DATA = Path(__file__).parents[1] / "data" / "client_settings.toml"

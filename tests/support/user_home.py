@@ -9,7 +9,15 @@ from typing import Any
 from tests.support.client import environment, execute
 
 # What moves the files of the clients; the surroundings of a test must not.
-_ELSEWHERE = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
+_ELSEWHERE = (
+    "CLAUDE_CONFIG_DIR",
+    "CLINE_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "GEMINI_CLI_HOME",
+    "QWEN_HOME",
+    "XDG_CONFIG_HOME",
+)
 
 
 class Home:

@@ -177,12 +177,19 @@ def _entries(settings: Any, key: str, directory: str) -> Iterator[tuple[str, dic
                 yield name, entry
 
 
+def _words(entry: dict[str, Any]) -> list[str]:
+    """The program and its arguments; OpenCode keeps them in one list."""
+    command, args = entry.get("command", ""), entry.get("args")
+    words = command if isinstance(command, list) else [command]
+    return [str(word) for word in (*words, *(args if isinstance(args, list) else ()))] or [""]
+
+
 def _program(entry: dict[str, Any]) -> str:
-    return os.path.basename(str(entry.get("command", "")))
+    return os.path.basename(_words(entry)[0])
 
 
 def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again: str) -> Finding:
-    command = str(entry.get("command", ""))
+    command = _words(entry)[0]
     if not _runs(command, directory):
         return problem(f"{where} starts {command or 'nothing'}, which cannot be run", again, check)
     if (named := _option(entry)) and "${" not in named and not os.path.isdir(named):
@@ -195,7 +202,7 @@ def _entry(check: str, where: str, entry: dict[str, Any], directory: str, again:
     except ConfigError as bad:
         return problem(f"{where}: {bad.message}", "fix its env", check)
     ours = launch.command()
-    is_ours = [command, *_arguments(entry)][: len(ours)] == ours
+    is_ours = _words(entry)[: len(ours)] == ours
     other = "" if is_ours else ", which is not this installation"
     return ok(f"{where} starts {command}{other}", check)
 
@@ -210,15 +217,9 @@ def _runs(command: str, directory: str) -> bool:
 
 def _option(entry: dict[str, Any]) -> str:
     """The value of --project."""
-    args = _arguments(entry)
-    return next((after for arg, after in pairwise(args) if arg == "--project"), "")
-
-
-def _arguments(entry: dict[str, Any]) -> list[str]:
-    args = entry.get("args")
-    return [str(arg) for arg in args] if isinstance(args, list) else []
+    return next((after for word, after in pairwise(_words(entry)) if word == "--project"), "")
 
 
 def _environment(entry: dict[str, Any]) -> dict[str, str]:
-    env = entry.get("env")
+    env = entry.get("environment", entry.get("env"))  # the former is OpenCode's
     return {key: str(value) for key, value in env.items()} if isinstance(env, dict) else {}

@@ -44,6 +44,11 @@ clients:
   vscode          .vscode/mcp.json in the project, or mcp.json in the user profile with --user
   codex           ~/.codex/config.toml
   gemini          .gemini/settings.json in the project, or ~/.gemini/settings.json with --user
+  copilot         .github/mcp.json in the project, or ~/.copilot/mcp-config.json with --user
+  qwen            .qwen/settings.json in the project, or ~/.qwen/settings.json with --user
+  cline           ~/.cline/data/settings/cline_mcp_settings.json; the server is for --project or
+                  this directory
+  opencode        opencode.json in the project, or ~/.config/opencode/opencode.json with --user
   generic         prints what most other clients accept
 
 examples:

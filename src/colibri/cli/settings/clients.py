@@ -45,6 +45,7 @@ class Client:
     user_file: str = ""  # below that; "" if it has none
     told: str = ""  # how a server learns its project: "" if it is started there
     type: str = ""  # written out where the client wants it
+    one_list: bool = False  # the program and its arguments are one list
     guide: str = "AGENTS.md"  # what its agents read first in a project
 
     def file(self, project: str, *, user: bool) -> tuple[str, str]:
@@ -66,6 +67,8 @@ class Client:
         if project:
             args += ["--project", project]
         entry: dict[str, Any] = {"type": self.type} if self.type else {}
+        if self.one_list:
+            return {**entry, "command": [command[0], *args]}
         return {**entry, "command": command[0], "args": args}
 
 
@@ -120,6 +123,39 @@ CLIENTS = {
         guide="GEMINI.md",
         user_home=("GEMINI_CLI_HOME", "~"),
         user_file=".gemini/settings.json",
+    ),
+    "copilot": Client(
+        title="Copilot CLI",
+        then="start copilot in the project; /mcp shows the server",
+        project_file=".github/mcp.json",
+        user_home=("COPILOT_HOME", "~/.copilot"),
+        user_file="mcp-config.json",
+    ),
+    "qwen": Client(
+        title="Qwen Code",
+        then="start qwen in the project; /mcp shows the server",
+        language=Json(comments=True),
+        project_file=".qwen/settings.json",
+        user_home=("QWEN_HOME", "~/.qwen"),
+        user_file="settings.json",
+    ),
+    "cline": Client(
+        title="Cline",
+        then="start cline in the project",
+        user_home=("CLINE_DIR", "~/.cline"),
+        user_file="data/settings/cline_mcp_settings.json",
+        told=FIXED,  # its daemon starts every server in the project that it was first used in
+    ),
+    "opencode": Client(
+        title="OpenCode",
+        then="start opencode in the project",
+        language=Json(comments=True, commas=True),
+        servers="mcp",
+        project_file="opencode.json",
+        user_home=("XDG_CONFIG_HOME", "~/.config"),
+        user_file="opencode/opencode.json",
+        type="local",
+        one_list=True,
     ),
     "generic": Client(
         title="another client",
