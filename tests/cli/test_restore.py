@@ -101,7 +101,7 @@ def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
     assert (records(database_of(project)), records(old)) == (54, 59)
     assert verified(old).record_count == 59
     code, out, _ = colibri(project, "verify", "--head", head)
-    assert (code, "the tail was cut off, or an older copy was put back" in out) == (1, True)
+    assert (code, "the log was truncated, or rolled back to an older copy" in out) == (1, True)
 
 
 def test_the_way_back_is_the_same_command(project: Path, capsys: Capture) -> None:

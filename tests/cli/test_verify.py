@@ -59,7 +59,7 @@ def test_a_good_log_is_told_line_by_line(project: Path) -> None:
         ["checked", "the whole log: 54 records"],
         ["head", head],
         ["intact", "yes"],
-        ["complete", "yes, up to record 54; a cut-off tail would not show"],
+        ["complete", "yes, up to record 54; truncation would not show"],
         ["sealed", "1 of 2 sessions"],
         ["rules", "kept   yes"],
         ["rows", "yes"],
@@ -294,7 +294,7 @@ def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture)
     code, out, _ = inside(capsys, "verify", "--head", head)
     assert code == 1
     assert "found        truncated at record 53: record 54 was seen" in out
-    assert "= the tail was cut off, or an older copy was put back" in out
+    assert "= the log was truncated, or rolled back to an older copy" in out
 
 
 def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys: Capture) -> None:
@@ -356,7 +356,7 @@ def test_a_narrow_terminal_breaks_no_word(project: Path, columns: int) -> None:
     """The log's verdict and a bundle's."""
     good = VECTORS / "good" / "session-with-tasks.colibri.json"
     for arguments, said in (
-        ([], "not checked outside-head: a tail cut off, or a log rewritten: that takes a head"),
+        ([], "not checked outside-head: a truncated or rewritten log, which only a head reveals"),
         (
             [str(good)],
             "whether a call's answer, and arguments other than texts, fit what it recorded",

@@ -252,7 +252,7 @@ def test_a_tool_that_is_not_admitted_is_neither_listed_nor_callable(
             assert answer["result"]["isError"] is False
         else:
             assert answer["error"]["code"] == -32602
-            assert f"the tool {name} is not admitted in mode {mode}" in answer["error"]["message"]
+            assert f"the tool {name} is not available in mode {mode}" in answer["error"]["message"]
 
 
 @requirement("002:mode:READONLY", "002:mode:MINIMAL")

@@ -383,7 +383,7 @@ def test_it_refuses_and_says_why(
 def test_what_is_erased_already_is_said(project: Path, plain: None, capsys: Capture) -> None:
     assert run(project, "9", "--reason", "asked for", "--yes") == 0
     assert run(project, "9", "--reason", "asked for", "--yes") == 1
-    assert capsys.readouterr().err == "colibri: error: record 9 is erased already\n"
+    assert capsys.readouterr().err == "colibri: error: record 9 is already erased\n"
 
 
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])

@@ -250,7 +250,7 @@ def test_what_no_verifier_can_be_handed_is_not_written(
     without_constraints(project / "data" / "colibri.db", damage)
     code, out, err = colibri(project, *command, "-o", "out")
     assert (code, out, files(project)) == (75, "", ["data"])
-    assert err.startswith("colibri: error: record 3 is none that a server writes\n")
+    assert err.startswith("colibri: error: no server writes records like 3\n")
 
 
 def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> None:

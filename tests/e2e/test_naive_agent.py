@@ -235,7 +235,7 @@ def plan_it_anew(agent: Agent, tool: str, arguments: JSON, found: re.Match[str])
 
 
 READINGS: dict[str, tuple[str, Reading]] = {
-    "no such tool": (r"there is no tool .*; there are: (?P<names>.*)", take_the_nearest_tool),
+    "no such tool": (r"there is no tool .*; the tools are: (?P<names>.*)", take_the_nearest_tool),
     "misspelt field": (
         r"(?P<wrong>\w+): is not a known field; did you mean (?P<right>\w+)\?",
         rename,
@@ -297,11 +297,11 @@ READINGS: dict[str, tuple[str, Reading]] = {
         claim_it_again,
     ),
     "no session": (
-        r"it takes a session to .*: open one with (?P<tool>\w+), or",
+        r"you need a session to .*: open one with (?P<tool>\w+), or",
         work_in_a_session_of_its_own,
     ),
     "gone on elsewhere": (
-        r"start a session of your own with (?P<tool>\w+), or take this one back",
+        r"start your own session with (?P<tool>\w+), or take this one back",
         work_in_a_session_of_its_own,
     ),
     "used key": (r"or use a new (?P<field>key)", take_another_id),

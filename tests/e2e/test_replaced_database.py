@@ -80,8 +80,8 @@ def delete_shm(database: Path, older: Path) -> None:
 CASES = [
     pytest.param(delete, "the database file was deleted", id="deleted"),
     pytest.param(rename_over, "the database file was replaced", id="renamed-over"),
-    pytest.param(restore_with_sqlite, "was an older copy put back?", id="restored-by-sqlite"),
-    pytest.param(copy_over_checkpointed, "was an older copy put back?", id="copied-over"),
+    pytest.param(restore_with_sqlite, "was an older copy restored?", id="restored-by-sqlite"),
+    pytest.param(copy_over_checkpointed, "was an older copy restored?", id="copied-over"),
     pytest.param(migrate_further, "a newer Colibri migrated it: restart", id="migrated"),
     pytest.param(delete_wal, "the write-ahead log was deleted", id="wal-deleted"),
 ]
@@ -182,7 +182,7 @@ def test_nothing_is_written_to_the_file_that_took_the_database_s_place(
     log = server.database.with_name("colibri.db-wal")
     with Server(tmp_path) as server:
         refused = error(server.call("note", n=200))
-        assert f"was replaced, but the write-ahead log beside it, {log}" in refused["message"]
+        assert f"was replaced, but the write-ahead log next to it, {log}" in refused["message"]
         assert server.close() == 75
     assert digest(server.database) == digest(older)
 
@@ -250,7 +250,7 @@ def test_a_server_that_lost_its_write_ahead_log_keeps_others_out_and_loses_nothi
         with Server(tmp_path, COLIBRI_STARTUP_TIMEOUT_MS="1000") as second:
             refused = error(second.call("task_create", title="never"))
             assert refused["code"] == "UNAVAILABLE"
-            assert "has other files open than those that are there now" in refused["message"]
+            assert "but not the files that are on the disk now" in refused["message"]
             assert second.close() == 75
         assert error(first.call("note", n=200))["code"] == "UNAVAILABLE"
         assert first.close() == 0

@@ -175,7 +175,7 @@ def test_a_drain_that_is_not_done_at_its_deadline_ends_the_process_with_1(tmp_pa
         began = time.monotonic()
         assert server.close() == 1
         assert 0.9 <= time.monotonic() - began <= 5
-        assert "shutdown not done in 1 s: exit 1" in server.stderr
+        assert "shutdown did not finish in 1 s: exit 1" in server.stderr
 
 
 def test_a_client_that_stops_reading_is_given_up_at_the_deadline(tmp_path: Path) -> None:

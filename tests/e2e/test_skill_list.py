@@ -305,7 +305,7 @@ def test_each_hostile_skill_is_skipped_for_its_own_reason(hostile: tuple[Path, J
         "folder-link": link,
         "gigabyte": "it is larger than 16 MiB",
         "key-link": link,
-        "keys": "line 4 has a key that is no text",
+        "keys": "line 4 has a key that is not text",
         "nested": "line 4 is nested more than 16 levels deep",
         "not-utf-8": "line 3 is not UTF-8",
         "pipe": irregular,

@@ -419,7 +419,7 @@ def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Pat
     )
     done = execute_raw([sys.executable, "-c", program], cwd=tmp_path)
     assert done.returncode == 1
-    assert b"not done in 1 s" in done.stderr
+    assert b"did not finish in 1 s" in done.stderr
 
 
 def test_memory_is_not_guessed_where_the_system_does_not_tell() -> None:

@@ -202,7 +202,7 @@ def test_locks_that_fail_stop_the_writing_and_every_accepted_call_is_answered(
             assert time.monotonic() - begun < 15
         codes = [one["structuredContent"].get("error", {}).get("code") for one in answers]
         assert codes == ["UNAVAILABLE"] * 4 + [None]
-        why = "the database failed in a way that was not foreseen: locking protocol"
+        why = "unexpected database error: locking protocol"
         assert f"[colibri] SAFE_MODE io: {why}" in server.stderr
         assert condition(server) == ("SAFE_MODE", "io")
         assert server.close() == 0

@@ -804,7 +804,7 @@ def leave_a_link(path: str) -> None:
 ACTS: dict[str, tuple[Callable[[str], None], str]] = {
     "deleted": (unlink, "was deleted or moved away"),
     "replaced": (replace, "was replaced"),
-    "linked": (link, "has another number of names (hard links)"),
+    "linked": (link, "has a different number of names (hard links)"),
     "link left": (leave_a_link, "was moved away, and a symbolic link is in its place"),
 }
 FILES = {
@@ -911,7 +911,7 @@ def test_the_log_of_another_file_is_not_played_into_the_one_in_its_place(
         add(opened.db, "a")
         replace(path)
     refused = refusal(writer)
-    assert f"{path} was replaced, but the write-ahead log beside it" in refused.message
+    assert f"{path} was replaced, but the write-ahead log next to it" in refused.message
     unlink(f"{path}-wal")
     with writer() as opened:
         assert "a" not in meta(opened.db)
@@ -922,7 +922,7 @@ def test_a_second_writer_opens_the_same_files_or_none(path: str, writer: Writer,
     """Else the two would not see each other's locks."""
     with writer():
         unlink(f"{path}{end}")
-        waiting = "another Colibri is using .* has other files open than those that are there now"
+        waiting = "another Colibri is using .* but not the files that are on the disk now"
         with pytest.raises(ResourceError, match=waiting), writer():
             raise AssertionError("it must not come to this")
     with writer():

@@ -145,7 +145,7 @@ def test_what_is_not_there_or_is_erased_already_is_refused(lab: Lab) -> None:
     erase(lab, thought)
     assert refusal(lab, 999) == ("ERR_NOT_FOUND", "there is no record 999")
     code, message = refusal(lab, thought)
-    assert (code, message) == ("ERR_ALREADY_ERASED", f"record {thought} is erased already")
+    assert (code, message) == ("ERR_ALREADY_ERASED", f"record {thought} is already erased")
 
 
 DAMAGE = {
@@ -164,7 +164,7 @@ def test_a_record_that_was_tampered_with_is_not_erased(lab: Lab, what: str, sql:
     lab.db.execute(sql, (seq,))
     code, message = refusal(lab, seq)
     assert code == "ERR_DAMAGED"
-    assert message.startswith(f"record {seq} is not as it was written ({what})")
+    assert message.startswith(f"record {seq} was tampered with ({what})")
 
 
 def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
@@ -172,7 +172,7 @@ def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
     lab.drop_triggers()
     seq = lab.seqs("thought")[0]
     lab.db.execute(DAMAGE["altered-header"], (seq - 1,))
-    assert refusal(lab, seq)[1].startswith(f"record {seq - 1} is not as it was written")
+    assert refusal(lab, seq)[1].startswith(f"record {seq - 1} was tampered with")
 
 
 # Texts of tasks: a change repeats what it replaces.

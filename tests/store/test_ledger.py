@@ -388,7 +388,7 @@ def test_what_keeps_the_next_record_from_being_written_is_damage(writer: Writer)
         )
         with Transaction(opened.db, durable=False):
             chain = Chain(opened.db, LOG, nonce)
-            with pytest.raises(Damaged, match=r"does not take record 1: .*; audit_verify_chain"):
+            with pytest.raises(Damaged, match=r"refuses record 1: .*; audit_verify_chain"):
                 chain.append("call.enter", enter("task_get"), at=AT, call=A)
 
 

@@ -46,7 +46,7 @@ def test_an_empty_database_is_valid(writer: Writer) -> None:
 
 
 ROW = "its records say otherwise"
-SEARCH = "search does not know it by its text"
+SEARCH = "the search index has another text"
 TOTALS = "the totals in task_counts are not those of the rows"
 
 TAMPERINGS: dict[str, tuple[str, list[str]]] = {
@@ -83,7 +83,7 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
         "DELETE FROM tasks WHERE number = 2",
         [
             "T-0002: its row is missing",
-            "T-0002: search knows it, but it has no row",
+            "T-0002: the search index has it, but it has no row",
             TOTALS,
         ],
     ),
@@ -163,7 +163,7 @@ TAMPERINGS: dict[str, tuple[str, list[str]]] = {
     ),
     "task_search, a row more": (
         "INSERT INTO task_search (rowid, text) VALUES (8, 'ghost')",
-        ["T-0008: search knows it, but it has no row"],
+        ["T-0008: the search index has it, but it has no row"],
     ),
 }
 

@@ -102,11 +102,11 @@ TAMPERINGS = {
     ),
     "thought_search without a row": (
         "DELETE FROM thought_search WHERE rowid = (SELECT min(seq) FROM thoughts)",
-        "search does not know it",
+        "only one of the ledger and the search index has it",
     ),
     "thought_search with a row more": (
         "INSERT INTO thought_search (rowid, text) VALUES (1, 'x')",
-        "R-1: search does not know it, or knows it and it is not there",
+        "R-1: only one of the ledger and the search index has it",
     ),
 }
 

@@ -20,7 +20,7 @@ HASH = re.compile(r"[0-9a-f]{64}")
 MADE_SESSION = re.compile(r"S-[0-9a-f]{12}")
 NO_HEAD = {
     "code": "outside-head",
-    "detail": "a tail cut off, or a log rewritten: that takes a head",
+    "detail": "a truncated or rewritten log, which only a head reveals",
 }
 
 

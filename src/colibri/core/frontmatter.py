@@ -100,7 +100,7 @@ def _mapping(events: Iterator[Event], depth: int) -> dict[str, Any]:
     for event in _until(MappingEndEvent, events):
         where = _where(event)
         if not isinstance(event, ScalarEvent):
-            raise Malformed(f"{where} has a key that is no text")
+            raise Malformed(f"{where} has a key that is not text")
         key = ascii_only(event.value)
         if key in found:
             raise Malformed(f"{where} has the key {key[:MAX_SHOWN]} a second time")

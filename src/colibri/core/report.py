@@ -47,7 +47,7 @@ class Note(NamedTuple):
     detail: str
 
 
-NO_HEAD = Note("outside-head", "a tail cut off, or a log rewritten: that takes a head")
+NO_HEAD = Note("outside-head", "a truncated or rewritten log, which only a head reveals")
 
 
 class OpenCall(NamedTuple):
@@ -101,7 +101,7 @@ class Report:
 def only(code: str, details: Sequence[str]) -> Report:
     """What is found before a single record is read, and keeps all else from being checked."""
     breaks = tuple(Break(None, code, detail) for detail in details[:MAX_LISTED])
-    note = Note("skipped", "everything else: it could not be believed")
+    note = Note("skipped", "everything else: it could not be trusted")
     return Report(0, len(details), breaks, None, (), (), (note,))
 
 

@@ -115,7 +115,7 @@ def _name(value: object, folder: str) -> str:
 def _description(value: object) -> str:
     text = _text(value)
     if not text:
-        raise Malformed("it has no description, or one that is no text")
+        raise Malformed("it has no description, or one that is not text")
     return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 1] + "…"
 
 

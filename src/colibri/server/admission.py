@@ -84,8 +84,8 @@ class Admission:
         return isinstance(call, Call) and call.cancel()
 
     def _unknown(self, name: str) -> str:
-        """What to say about a tool that is not there."""
+        """The message for a tool that does not exist or is not available."""
         names = ", ".join(tool.name for tool in self.admitted())
         if name in self.tools:
-            return f"the tool {NAME} is not admitted in mode {self.mode}; there are: {names}"
-        return f"there is no tool {NAME}; there are: {names}"
+            return f"the tool {NAME} is not available in mode {self.mode}; available: {names}"
+        return f"there is no tool {NAME}; the tools are: {names}"

@@ -49,7 +49,7 @@ class Guard:
     def _explain(self, problem: BaseException) -> Exception | None:
         kind, why = kind_of(problem), str(problem)
         if kind is None and _is_the_stores(problem):
-            kind, why = "io", f"the database failed in a way that was not foreseen: {problem}"
+            kind, why = "io", f"unexpected database error: {problem}"
         if kind == "full":
             self._health.disk_full = True
             return Unavailable("the disk is full: nothing was changed; free some space, then retry")

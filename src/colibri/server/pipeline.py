@@ -212,7 +212,7 @@ class Pipeline:
                 self.turn_away(call, envelope.UNAVAILABLE, problem.message)
             return problem
         except CommitFailed as problem:
-            message = f"OUTCOME_UNKNOWN: {problem}; look whether it happened before you try again"
+            message = f"OUTCOME_UNKNOWN: {problem}; check whether it happened before you try again"
             for call in attempt.started:
                 self.finish(call, envelope.failure(envelope.HANDLER_ERROR, message, problem))
         else:

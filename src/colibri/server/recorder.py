@@ -69,7 +69,7 @@ class Recorder:
         self._known: Head | None = head
 
     def _checkpoint_failed(self, problem: Exception) -> None:
-        why = f"what is committed cannot be copied into the database file: {problem}"
+        why = f"committed pages cannot be copied into the database file: {problem}"
         self._health.degrade("io", why)
 
     def transact(
@@ -166,6 +166,6 @@ class Recorder:
             return
         if ledger.leaf_at(self.opened.db, known.seq) != known.leaf:
             raise Damaged(
-                f"the ledger is not the one this server wrote: record {known.seq} is gone or is"
-                " another one; was an older copy put back? Restart to go on from the file as it is"
+                f"the ledger is not the one this server wrote: record {known.seq} is missing or"
+                " differs; was an older copy restored? Restart to continue with the file as it is"
             )

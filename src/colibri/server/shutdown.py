@@ -96,7 +96,7 @@ class End:
 
             failing = self._health.condition.cause == "io"
             if fate := opening.close(recorder.opened, checkpoint=not failing):
-                lost = "what this server has written may be gone or elsewhere"
+                lost = "records of this server may be lost or elsewhere"
                 self._log("error", f"[colibri] {fate} while the server had it open: {lost}")
             self._journal.status = "closed"
             self._health.db_tables = 0
@@ -109,5 +109,5 @@ class End:
         return left
 
     def _give_up(self) -> None:
-        self._log("error", f"[colibri] shutdown not done in {DRAIN_SECONDS:.0f} s: exit 1")
+        self._log("error", f"[colibri] shutdown did not finish in {DRAIN_SECONDS:.0f} s: exit 1")
         os._exit(1)

@@ -136,7 +136,7 @@ class Wire:
 
     def _request(self, request: Request, message: dict[str, object]) -> Request:
         if request.id in self._answers.open or request.id in self._subscriptions:
-            raise Fault(INVALID_REQUEST, "this id belongs to a request that is still under way")
+            raise Fault(INVALID_REQUEST, "this id belongs to a request that is still in progress")
         params = message.get("params", {})
         if not isinstance(params, dict):
             raise Fault(INVALID_PARAMS, '"params" must be an object')
@@ -281,7 +281,7 @@ _MODERN_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {
 
 
 def _no_such_method(request: Request, methods: "dict[str, Callable[[Wire, Request], None]]") -> str:
-    message = f"no such method; there are {', '.join(methods)}"
+    message = f"no such method; the methods are {', '.join(methods)}"
     if not request.modern and request.method in _MODERN_METHODS:
         message += f'; with "{_VERSION}" in _meta also {request.method}'
     return message

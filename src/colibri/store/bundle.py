@@ -151,7 +151,7 @@ def _record(row: Row, log: str, *, disclosed: bool) -> bytes:
 
 
 def _unfit(seq: int) -> ResourceError:
-    return ResourceError(f"record {seq} is none that a server writes", "colibri verify says more")
+    return ResourceError(f"no server writes records like {seq}", "colibri verify shows the details")
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -111,7 +111,7 @@ def free(db: Connection, wanted: Filter, *, limit: int) -> list[Task]:
 def without_session(purpose: str) -> Refused:
     return Refused(
         "ERR_SESSION_NOT_FOUND",
-        f"it takes a session {purpose}: open one with audit_session_start, or name yours in"
+        f"you need a session {purpose}: open one with audit_session_start, or name yours in"
         " session_id",
         session_id=None,
     )

@@ -131,14 +131,13 @@ def _read(db: Connection, seq: int) -> _Record:
     if breaks:
         raise Refused(
             "ERR_DAMAGED",
-            f"record {seq} is not as it was written ({breaks[0].what}): erased, it would no longer"
-            " tell",
-            hint="colibri verify looks at the whole log: do that first",
+            f"record {seq} was tampered with ({breaks[0].what}): erasing it would hide that",
+            hint="colibri verify checks the whole log: do that first",
         )
     row: Any = db.execute("SELECT kind, call, task, body FROM ledger WHERE seq = ?", (seq,)).get
     kind, call, task, body = row
     if body is None:
-        raise Refused("ERR_ALREADY_ERASED", f"record {seq} is erased already")
+        raise Refused("ERR_ALREADY_ERASED", f"record {seq} is already erased")
     return _Record(seq, kind, call, task, load(body))
 
 

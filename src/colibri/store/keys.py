@@ -61,8 +61,8 @@ def find(
         if differ:
             raise Refused(
                 "ERR_KEY_REUSED",
-                f"this key came first with another {', '.join(differ)}, in record {enter}: send the"
-                " same arguments again, or use a new key",
+                f"this key was first used with another {', '.join(differ)}, in record {enter}: send"
+                " the same arguments again, or use a new key",
                 enter=enter,
                 differ=differ,
             )

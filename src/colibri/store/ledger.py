@@ -114,7 +114,7 @@ class Chain:
         except Exception as problem:
             if not breaks_constraint(problem):
                 raise
-            why = f"the ledger does not take record {seq}: {problem}"
+            why = f"the database refuses record {seq}: {problem}"
             raise Damaged(f"{why}; audit_verify_chain says what is wrong with it") from problem
         self._head = Entry(seq, leaf)
         return self._head

@@ -87,11 +87,11 @@ def start(
 ) -> Session:
     """Open a session; ERR_SESSION_EXISTS."""
     if (there := find(db, id)) is not None:
-        use = "go on with resume: true, or start one"
+        use = "continue it with resume: true, or start one"
         use = use if there.root is None else "it is sealed: start one"
         raise Refused(
             "ERR_SESSION_EXISTS",
-            f"there is a session {id} already: {use} with another session_id",
+            f"the session {id} already exists: {use} with another session_id",
             session_id=id,
         )
     payload: dict[str, object] = {"session_id": id, "intent": intent, "task_id": task_id}
@@ -168,8 +168,8 @@ def get_mine(db: Connection, id: str, server: str) -> Session:
     if session.resume_seq is not None and session.server != server:
         raise Refused(
             "ERR_CLAIMED",
-            f"another process goes on with the session {id} since record {session.resume_seq}:"
-            " start a session of your own with audit_session_start, or take this one back with"
+            f"another process has continued the session {id} since record {session.resume_seq}:"
+            " start your own session with audit_session_start, or take this one back with"
             " session_id and resume: true",
             session_id=id,
             resumed_at=session.resume_seq,

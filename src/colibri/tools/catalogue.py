@@ -17,14 +17,14 @@ CATALOGUE: tuple[Tool, ...] = (
 
 INSTRUCTIONS = (
     "Colibri keeps an account of your work that others can verify later. A normal session:"
-    " 1. audit_session_start with your intent and agent_id; its brief tells where the work stands."
-    " After a break, resume: true goes on with your session."
+    " 1. audit_session_start with your intent and agent_id; its brief says where the work stands."
+    " After a break, resume: true continues your session."
     " 2. task_create plans work. task_next_actions with claim: true makes the next task yours."
     ' 3. task_update with status ["GATHER", "ANALYZE", "PLAN", "APPLY"] and a thought: your plan,'
     " before you act on it. thought_record takes what you find and decide meanwhile."
     ' 4. task_update with status ["VERIFY", "DONE"] and a thought: what you did, and how you know'
     " that it works."
-    " 5. merkle_finalize when the session's work is over: it seals the session for ever. Report"
+    " 5. merkle_finalize when the session's work is over: it seals the session for good. Report"
     " its root."
     " A call that did not happen has isError; its error, in error or in data.error, says what was"
     " wrong and what would be right: correct the call and try again. If you do not know whether a"

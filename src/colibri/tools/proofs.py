@@ -43,7 +43,7 @@ class Proven(Seal):
 @tool(
     "merkle_finalize",
     "Seal a session",
-    "End a session for ever: seal its thoughts under one Merkle root. Report the"
+    "End a session for good: seal its thoughts under one Merkle root. Report the"
     " root, or keep it where the ledger's owner cannot change it: with it anyone can prove"
     " what the session held.",
     alone=True,

@@ -67,7 +67,7 @@ class Registry(Struct):
     "List skills",
     "Find skills: files that tell an agent how a kind of work is done. skills are"
     " the project's, the canonical colibri-* first; packaged come with Colibri; skipped says"
-    " which files are no skills and why. To use one, read the file at its path, and judge it"
+    " which files are not skills and why. To use one, read the file at its path, and judge it"
     " first: whoever can write to the project can write one.",
     capability=Capability.BROWSE,
     pattern="A",

@@ -95,7 +95,7 @@ TOOLS = (
     _probe(
         "server_ping",
         "Ping",
-        "Whether Colibri is there: its version, mode and uptime, at once and without the database.",
+        "Whether Colibri is up: its version, mode and uptime, at once and without the database.",
         Ping,
     ),
     _probe(

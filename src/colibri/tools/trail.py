@@ -26,8 +26,8 @@ class Start(Struct, forbid_unknown_fields=True, omit_defaults=True):
         SessionId | None, Meta(description="an id of your own; else one is made")
     ] = None
     agent_id: Annotated[AgentId | None, Meta(description="your name, for all calls of it")] = None
-    resume: Annotated[bool, Meta(description="go on with the open session of this id")] = False
-    brief: Annotated[bool, Meta(description="whether to tell where the work stands")] = True
+    resume: Annotated[bool, Meta(description="continue the open session with this id")] = False
+    brief: Annotated[bool, Meta(description="whether to say where the work stands")] = True
 
     def __post_init__(self) -> None:
         if self.resume and self.session_id is None:
@@ -84,7 +84,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     type: Annotated[ThoughtType | None, Meta(description="only this kind")] = None
     search: Annotated[
         Annotated[str, Meta(max_length=256)] | None,
-        Meta(description="words of which any occurs, or begins one that does"),
+        Meta(description="any of these words, or longer ones that begin with them"),
     ] = None
     order: Annotated[Order | None, Meta(description="oldest first; with search, best first")] = None
     limit: Annotated[
@@ -159,7 +159,7 @@ class Verdict(Answer):
     "audit_session_start",
     "Start a session",
     "Begin here: open a session for your work, or resume one. Your calls belong to it from then on;"
-    " merkle_finalize seals it in the end. The brief tells where the work stands.",
+    " merkle_finalize seals it at the end. The brief says where the work stands.",
     alone=True,
     session="opened",
 )
@@ -202,7 +202,7 @@ def _note_of_others(work: Work, id: str) -> str | None:
     "thought_record",
     "Record a thought",
     "Write down why, before and while you act: a plan, an analysis, a decision or,"
-    " in the end, a reflection. It is chained to the thought before it in your session and"
+    " at the end, a reflection. It is chained to the thought before it in your session and"
     " cannot be changed later. With task_id it is the evidence that a task needs before it ends.",
     pattern="A",
 )

@@ -9,7 +9,7 @@ HELP = "take a task, or the most urgent one that is free"
 
 DESCRIPTION = """\
 Take a task: while you hold it, agents and other people cannot change it. Without TASK you take the
-most urgent one that can be worked on, or get the one that you hold already.
+most urgent one that can be worked on, or get the one that you already hold.
 
 A claim ends when the task does, when you release it, or when you seal your session. When you have
 done nothing for COLIBRI_CLAIM_MINUTES, somebody else may take it over, and that is recorded.

@@ -5,7 +5,7 @@ import argparse
 from colibri.cli import person, project, terminal
 from colibri.cli.commands.move import TYPES
 
-HELP = "record a thought, of your own or about a task"
+HELP = "record a thought, on its own or about a task"
 
 DESCRIPTION = """\
 Write down what you found or decided, and why. It is chained to the thoughts before it in your

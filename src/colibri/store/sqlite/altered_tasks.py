@@ -31,13 +31,13 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
         if (problem := replay.compare(row)) is not None:
             yield problem
         elif text != _text(row, indexed):
-            yield f"{id}: search does not know it by its text"
+            yield f"{id}: the search index has another text"
     for id in sorted(left):
         yield f"{id}: its row is missing"
     for number in dependencies:
         yield f"{task_id(number)}: it has dependencies, but no row"
     for number in search.without_task(db):
-        yield f"{task_id(number)}: search knows it, but it has no row"
+        yield f"{task_id(number)}: the search index has it, but it has no row"
     rows = db.execute("SELECT task, CAST(session AS BLOB) FROM lost_claims")
     lost = {(task_id(number), session.decode(errors="surrogateescape")) for number, session in rows}
     if lost != replay.lost:

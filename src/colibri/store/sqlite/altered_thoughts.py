@@ -10,7 +10,7 @@ def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
     """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
     yield from altered_rows(db, after=after)
     for (seq,) in db.execute(_WRONGLY_INDEXED):
-        yield f"{thought_id(seq)}: search does not know it, or knows it and it is not there"
+        yield f"{thought_id(seq)}: only one of the ledger and the search index has it"
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in thought_counts are not those of the rows"
 

@@ -209,7 +209,7 @@ def _fold(path: str) -> None:
         if what == "busy":
             raise ResourceError(
                 f"another program has {path} open",
-                "close it, be it a server in mode READONLY or a command, and try again",
+                "close that program, perhaps a READONLY server or a command; then try again",
             ) from problem
         if what != "damaged":
             raise ResourceError(

@@ -114,7 +114,7 @@ def _fate(path: str, before: Seen, now: Seen) -> str:
     if before is None:
         return "was added"
     if now[:2] == before[:2]:
-        return "has another number of names (hard links)"
+        return "has a different number of names (hard links)"
     if os.path.islink(path):
         return "was moved away, and a symbolic link is in its place"
     return "was replaced"
@@ -126,8 +126,8 @@ def require_one_name(path: str) -> None:
         seen = _see(path + end)
         if seen is not None and seen[2] > 1:
             raise ResourceError(
-                f"{path}{end} has {seen[2]} names (hard links): under another one a program would"
-                " not see our locks, and the log would fork",
+                f"{path}{end} has {seen[2]} names (hard links): a program that opens it by another"
+                " name would not see our locks, and the log would fork",
                 f"keep one: find DIR -samefile {path}{end} lists them; cp makes a real copy",
             )
 
@@ -143,7 +143,7 @@ def require_no_log_left(given: str, path: str) -> None:
             f"{path} was moved there without its write-ahead log {log}, which may hold its newest"
             " records",
             f"end every server that still uses it; then move the log to {path}-wal, or, if it"
-            " belongs to another database, away",
+            " belongs to another database, out of the way",
         )
 
 
@@ -166,9 +166,9 @@ def require_own_log(path: str, noted: str) -> None:
     file, wal, _ = describe(look(path)).split()
     if noted and wal != "-" and noted.split()[1] == wal and noted.split(maxsplit=1)[0] != file:
         raise ResourceError(
-            f"{path} was replaced, but the write-ahead log beside it, {path}-wal, belongs to the"
-            " database that was there before",
-            "put that one back; or move the log away, and with it what only it holds",
+            f"{path} was replaced, but the write-ahead log next to it, {path}-wal, belongs to the"
+            " previous database",
+            "put that one back; or move the log away, which loses the records that only it holds",
         )
 
 

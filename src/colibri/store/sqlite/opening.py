@@ -250,8 +250,8 @@ class _Opening:
         ):
             return True
         self.obstacle = (
-            f"another Colibri is using {self.path}, and has other files open than those that are"
-            " there now: the database, its -wal or its -shm was deleted, moved or replaced"
+            f"another Colibri is using {self.path}, but not the files that are on the disk now: the"
+            " database, its -wal or its -shm was deleted, moved or replaced"
         )
         return False
 
