@@ -57,6 +57,7 @@ MAX_LINKS = 5_000  # of dependencies, from one end at least
 MAX_LISTED = 100  # of each list; also characters of a text that is shown
 MAX_SHOWN = 20  # of each list, on a terminal
 MAX_NAME = 128  # characters of what a client says of itself
+MAX_COMMAND = 4096  # characters
 REST = 10  # the first of the steps that are all told
 NOWHERE = MAX_INTEGER + 1  # beyond every record
 FORMAT = "colibri-bundle/2"
@@ -315,7 +316,7 @@ def is_of_call(case: Case, record: Record, disclosed: bool) -> bool:
     """Whether step 12 looks at a record; of the thoughts of other sessions it needs the header."""
     if record.kind == "thought" and not disclosed:
         return record.call in case.ledger.open
-    return disclosed and record.kind != "erasure"
+    return disclosed and record.kind not in ("erasure", *DEEDS)
 
 
 # §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
@@ -355,16 +356,24 @@ SHAPES = {
     "taken": "last=seq minutes=int",
     "task.text": "task_id=text version=seq set=texts-changed",
     "erasure": "seqs=some-seqs reason=text?",
+    "deed": "host=name host_version=name? host_session=name? host_agent=name? event=event use=name?"
+    " tool=name? class=class? exit=integer? duration_ms=int? input=digest? output=digest?"
+    " files=file*64 git=git? settings=hash? late=time? lost=int",
+    "file": "n=int sha256=hash? size=int?",
+    "git": "branch=text? commit=commit?",
+    "deed.text": "of=seq command=command? paths=text?*64 tree=text? text=text?",
     "fields": "status=status priority=priority assignee=text? project=text? depends_on=tasks"
     " holder=text?",
     "texts": "title=text description=text?",
 }
 CALLS, CHANGES = ("call.enter", "call.exit"), ("task", "task.text")
+DEEDS = ("deed", "deed.text")
+TOOL_EVENTS = ("tool.begin", "tool.end", "tool.failed", "tool.denied")
 SESSIONS = ("session.open", "session.resume", "session.seal")
 TRAIL = (*SESSIONS, "thought")
 SCOPES = ("session", "task", "thoughts")
 TEXTS = ("title", "description", "content", "intent")  # of which arguments have a digest only
-KINDS = (*CALLS, *TRAIL, *CHANGES, "erasure")
+KINDS = (*CALLS, *TRAIL, *CHANGES, "erasure", *DEEDS)
 NAMES = dict.fromkeys(TRAIL, "session") | dict.fromkeys(CHANGES, "task")  # never null in a header
 SEQ = re.compile("[1-9][0-9]{0,15}")
 PATTERNS = {  # ~ is a hex digit
@@ -378,6 +387,10 @@ PATTERNS = {  # ~ is a hex digit
     "thinking": "plan|analysis|decision|reflection",
     "status": "|".join(MOVES),
     "priority": "low|medium|high|critical",
+    "commit": "~{40}|~{64}",
+    "class": "edit|run|read|fetch|mcp|other",
+    "event": "|".join(TOOL_EVENTS).replace(".", "[.]")
+    + "|session[.](?:start|end)|prompt|stop|subagent[.](?:start|end)|compact|bind",
 }
 # What a payload's members must agree on, among themselves and with their header
 AGREE: dict[str, Callable[[Record, Any], bool]] = {
@@ -389,6 +402,11 @@ AGREE: dict[str, Callable[[Record, Any], bool]] = {
     "thought": lambda r, b: b["thought_id"] == f"R-{r.seq}",
     "task": lambda r, b: b["task_id"] == r.task,
     "task.text": lambda r, b: b["task_id"] == r.task,
+    "deed": lambda r, b: (
+        (b["class"] is not None) == (b["event"] in TOOL_EVENTS)
+        and (b["exit"] is None or b["event"] in TOOL_EVENTS)
+    ),
+    "deed.text": lambda r, b: b["of"] == r.seq - 1,
 }
 Test = Callable[[Any], bool]
 
@@ -455,6 +473,8 @@ def are_changes(value: Any, shape: str) -> bool:
 TESTS: dict[str, Test] = {
     "text": lambda value: type(value) is str,
     "name": lambda value: type(value) is str and len(value) <= MAX_NAME,
+    "command": lambda value: type(value) is str and len(value) <= MAX_COMMAND,
+    "integer": lambda value: type(value) is int,
     "object": lambda value: type(value) is dict,
     "array": lambda value: type(value) is list,
     "int": lambda value: type(value) is int and value >= 0,
@@ -761,7 +781,7 @@ def read_payload(case: Case, record: Record, nonce: bytes, body: bytes) -> None:
 
 
 def check_erasure(case: Case, record: Record) -> None:
-    erasable = record.kind in ("call.enter", "session.open", "thought", "task.text")
+    erasable = record.kind in ("call.enter", "session.open", "thought", "task.text", "deed.text")
     case.marks.append((THERE if record.body else 0) | (ERASABLE if erasable else 0))
     for seq in record.body["seqs"] if record.kind == "erasure" and record.body else ():
         place = case.gaps.place(seq)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -30,6 +31,7 @@ OTHER = {
     "tasks": ("version", "number % 2"),
     "sessions": ("record_count", "open_seq % 2"),
     "task_dependencies": ("position", "position"),
+    "deeds": ("seq", "seq % 2"),
 }
 
 
@@ -48,6 +50,14 @@ def database(tmp_path: Path) -> Iterator[Path]:
         lab.move("T-0005", "GATHER", session="S-1")
         lab.erase(lab.think("S-1").seq)
         lab.seal("S-2")
+        lab.client = "host"
+        for session in ("S-3", "S-4"):
+            lab.start(session)
+            lab.deed()  # so the records of the next are even where these are odd
+            began: dict[str, Any] = {"tool": "audit_session_start", "class_": "mcp"}
+            lab.use = session
+            lab.resume(session)
+            lab.deed(**began, host_session=session, use=session)
     yield tmp_path / "data" / "colibri.db"
 
 

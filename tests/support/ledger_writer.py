@@ -16,6 +16,8 @@ from colibri.core.ledger import Entry
 from colibri.core.report import Report
 from colibri.store import erasure, keys, ledger, proofs, sessions, task_changes, tasks, trail
 from colibri.store.claims import Asked
+from colibri.store.deeds import Arrival, Deed
+from colibri.store.deeds import record as record_deed
 from colibri.store.keys import First, Key
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Caller, Session
@@ -33,8 +35,13 @@ T = TypeVar("T")
 JSON = dict[str, Any]
 LOG = "colibri/" + "0123456789abcdef" * 2
 ZEROS = "0" * 64
+_DEED = "00000000-0000-4000-8001-"
 SERVER = "00000000-0000-4000-8000-00000000c01b"
 TO_VERIFY = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
+DEED: JSON = {
+    **dict.fromkeys(Deed.__slots__),
+    **{"host": "claude-code", "event": "tool.end", "class_": "run", "files": (), "paths": ()},
+}
 NEW: JSON = {"description": None, "project": None, "priority": "medium", "assignee": None}
 
 
@@ -54,6 +61,8 @@ class Lab:
         self.log = log
         self.older = ledger.last_seq(db)  # no call has the id of an older one
         self.client: str | None = None  # what the next calls say of theirs
+        self.use: str | None = None
+        self.result_sha256 = ZEROS
         self._calls = 0
 
     def start(
@@ -228,6 +237,7 @@ class Lab:
                 arguments=arguments,
                 client=self.client,
                 host_session=self.client,
+                use=self.use,
             )
             enter = call.append("call.enter", payload)
             call.enter, call.arguments = enter.seq, arguments
@@ -238,11 +248,27 @@ class Lab:
                     tool=tool,
                     outcome="ok" if call.refusal is None else "refused",
                     code=None if call.refusal is None else call.refusal.code,
-                    result_sha256=ZEROS,
+                    result_sha256=self.result_sha256,
                     duration_ms=1,
                     repeats=call.repeats,
                 )
                 call.append("call.exit", left)
+
+    def deed(
+        self, *, late: str | None = None, lost: int = 0, call: int = 0, **said: Any
+    ) -> Entry | None:
+        """What a host reports: a command that has ended, unless something else is said."""
+        self._calls += 2
+        arrival = Arrival(
+            call=f"{_DEED}{call or self.older + self._calls:012x}",
+            bind_call=f"{_DEED}{self.older + self._calls - 1:012x}",
+            at=f"2026-01-01T00:00:00.{self._calls:06d}Z",
+            late=late,
+            lost=lost,
+        )
+        with Transaction(self.db, durable=False):
+            chain = Chain(self.db, self.log, nonce)
+            return record_deed(self.db, chain, Deed(**DEED | said), arrival, minutes=60)
 
     def forge(
         self, kind: str, payload: JSON, *, session: str | None = None, task: str | None = None

@@ -55,6 +55,24 @@ nonce can be erased and the chain still holds.
     task.text     task_id, version
                   set            the same for TEXT_FIELDS
     erasure       seqs, reason   whose payloads are gone; only of ERASABLE kinds
+    deed          host, host_version, host_session, host_agent
+                                 the program that ran the agent, as its hook reported it
+                  event          one of EVENTS
+                  use, tool      the host's id of the tool call, and the tool's name
+                  class          one of CLASSES; null where the event is not one of a tool
+                  exit, duration_ms
+                                 null where the host does not tell
+                  input, output  {sha256, size}, or null
+                  files          {n, sha256, size} of what was on disk; n is a place in `paths`
+                  git            {branch, commit}, or null
+                  settings       the hash of the hook settings, at session.start
+                  late           null, or when it happened, if it had to wait to be recorded
+                  lost           how many deeds before it could not be kept
+    deed.text     of             the seq of its deed, the record before
+                  command, paths, tree, text
+
+A deed is written by no call: its `call` is an id of its own, which its deed.text shares. Its
+session, task and agent are those that it was bound to, else null.
 
 THE VIEWS of the database show the records under other names (Specification 9.7). `actions`, also
 called `audit_events`, has a row for each call.enter and call.exit; both carry the enter's seq as
@@ -83,16 +101,30 @@ MEMBERS: Mapping[str, frozenset[str]] = {
     "task": frozenset({"task_id", "version", "attempt", "set"}),
     "task.text": frozenset({"task_id", "version", "set"}),
     "erasure": frozenset({"seqs", "reason"}),
+    "deed": frozenset(
+        {
+            *("host", "host_version", "host_session", "host_agent", "event", "use", "tool"),
+            *("class", "exit", "duration_ms", "input", "output", "files", "git", "settings"),
+            *("late", "lost"),
+        }
+    ),
+    "deed.text": frozenset({"of", "command", "paths", "tree", "text"}),
 }
 OPTIONAL = {"task": frozenset({"taken"})}
 KINDS = tuple(MEMBERS)
-ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text"})
+ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text", "deed.text"})
 OUTCOMES = ("ok", "refused", "invalid", "error", "cancelled")
 TEXTS = frozenset({"title", "description", "content", "intent"})
 FIELDS = ("status", "priority", "assignee", "project", "depends_on")
 HELD_FIELDS = (*FIELDS, "holder")
 TEXT_FIELDS = ("title", "description")
 TYPES = ("plan", "analysis", "decision", "reflection")
+TOOL_EVENTS = ("tool.begin", "tool.end", "tool.failed", "tool.denied")
+EVENTS = (
+    *("session.start", "session.end", "prompt", *TOOL_EVENTS, "stop"),
+    *("subagent.start", "subagent.end", "compact", "bind"),
+)
+CLASSES = ("edit", "run", "read", "fetch", "mcp", "other")
 
 Outcome = Literal["ok", "refused", "invalid", "error", "cancelled"]
 

@@ -34,6 +34,7 @@ const MAX_ITEMS = 200_000; // of all arrays and objects of a value
 const MAX_LINKS = 5_000; // of dependencies, from one end at least
 const MAX_LISTED = 100; // of each list; also characters of a text that is shown
 const MAX_NAME = 128; // characters of what a client says of itself
+const MAX_COMMAND = 4096; // characters
 const NOWHERE = Number.MAX_SAFE_INTEGER + 1; // beyond every record
 const FORMAT = "colibri-bundle/2";
 const ZEROS = "0".repeat(64);
@@ -286,7 +287,7 @@ function take(case_, [header, nonce, body]) {
 /** Whether step 12 looks at a record; of the thoughts of other sessions it needs the header. */
 function isOfCall({ ledger }, { kind, call }, disclosed) {
   if (kind === "thought" && !disclosed) return ledger.open.has(call);
-  return disclosed && kind !== "erasure";
+  return disclosed && kind !== "erasure" && !DEEDS.includes(kind);
 }
 
 // §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
@@ -326,6 +327,12 @@ const SHAPES = {
   taken: "last=seq minutes=int",
   "task.text": "task_id=text version=seq set=texts-changed",
   erasure: "seqs=some-seqs reason=text?",
+  deed: `host=name host_version=name? host_session=name? host_agent=name? event=event use=name?
+    tool=name? class=class? exit=integer? duration_ms=int? input=digest? output=digest?
+    files=file*64 git=git? settings=hash? late=time? lost=int`,
+  file: "n=int sha256=hash? size=int?",
+  git: "branch=text? commit=commit?",
+  "deed.text": "of=seq command=command? paths=text?*64 tree=text? text=text?",
   fields: "status=status priority=priority assignee=text? project=text? depends_on=tasks holder=text?",
   texts: "title=text description=text?",
 };
@@ -333,9 +340,11 @@ const CALLS = ["call.enter", "call.exit"];
 const SESSIONS = ["session.open", "session.resume", "session.seal"];
 const TRAIL = [...SESSIONS, "thought"];
 const CHANGES = ["task", "task.text"];
+const DEEDS = ["deed", "deed.text"];
+const TOOL_EVENTS = ["tool.begin", "tool.end", "tool.failed", "tool.denied"];
 const SCOPES = ["session", "task", "thoughts"];
 const TEXTS = ["title", "description", "content", "intent"]; // of which arguments have a digest only
-const KINDS = [...CALLS, ...TRAIL, ...CHANGES, "erasure"];
+const KINDS = [...CALLS, ...TRAIL, ...CHANGES, "erasure", ...DEEDS];
 const NAMES = Object.fromEntries([ // never null in a header
   ...TRAIL.map((kind) => [kind, "session"]),
   ...CHANGES.map((kind) => [kind, "task"]),
@@ -351,6 +360,10 @@ const PATTERNS = { // ~ is a hex digit
   thinking: "plan|analysis|decision|reflection",
   status: Object.keys(MOVES).join("|"),
   priority: "low|medium|high|critical",
+  commit: "~{40}|~{64}",
+  class: "edit|run|read|fetch|mcp|other",
+  event: `${TOOL_EVENTS.join("|").replaceAll(".", "[.]")}` +
+    "|session[.](?:start|end)|prompt|stop|subagent[.](?:start|end)|compact|bind",
 };
 // What a payload's members must agree on, among themselves and with their header
 const AGREE = {
@@ -361,12 +374,18 @@ const AGREE = {
   thought: (r, b) => b.thought_id === `R-${r.seq}`,
   task: (r, b) => b.task_id === r.task,
   "task.text": (r, b) => b.task_id === r.task,
+  deed: (r, b) =>
+    (b.class !== null) === TOOL_EVENTS.includes(b.event) &&
+    (b.exit === null || TOOL_EVENTS.includes(b.event)),
+  "deed.text": (r, b) => b.of === r.seq - 1,
 };
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const ascends = (values) => values.every((value, at) => at === 0 || values[at - 1] < value);
 const TESTS = {
   text: (value) => typeof value === "string",
   name: (value) => typeof value === "string" && [...value].length <= MAX_NAME,
+  command: (value) => typeof value === "string" && [...value].length <= MAX_COMMAND,
+  integer: (value) => Number.isSafeInteger(value),
   object: isObject,
   int: (value) => Number.isSafeInteger(value) && value >= 0,
   seq: (value) => Number.isSafeInteger(value) && value >= 1,
@@ -930,7 +949,7 @@ function readPayload(case_, record, nonce, body) {
 }
 
 function checkErasure(case_, { seq: at, kind, body }) {
-  const erasable = ["call.enter", "session.open", "thought", "task.text"].includes(kind);
+  const erasable = ["call.enter", "session.open", "thought", "task.text", "deed.text"].includes(kind);
   const { marks, gaps } = case_;
   marks.push((body === null ? 0 : THERE) | (erasable ? ERASABLE : 0));
   for (const seq of kind === "erasure" && body !== null ? body.seqs : []) {

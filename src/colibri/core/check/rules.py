@@ -35,6 +35,8 @@ class Rules:
             "task": self._task,
             "task.text": self._task,
             "erasure": lambda row, said: None,
+            "deed": lambda row, said: None,
+            "deed.text": lambda row, said: None,
         }
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None:

@@ -3,7 +3,7 @@
 An index can be rebuilt over other keys under an unchanged definition. Then it hides rows from the
 tools, or shows them in the wrong place, while the rows themselves are sound. `integrity_check`
 finds that, but a table at a time and without a pause: more than a second for each million records.
-So it is for the tables that stay small. The two that grow with every record only ever get new rows,
+So it is for the tables that stay small. Those that grow with every record only ever get new rows,
 and these are looked up in slices.
 """
 
@@ -16,7 +16,7 @@ from colibri.store.connection import Connection
 from colibri.store.sqlite.schema import integrity_check
 
 SLICE = 10_000  # rows that are looked up in one transaction
-APPENDED = ("ledger", "thoughts")
+APPENDED = ("deeds", "ledger", "thoughts")
 
 
 class _Index(NamedTuple):

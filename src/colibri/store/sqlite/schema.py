@@ -12,11 +12,16 @@ from colibri.store.ledger import create_log
 from colibri.store.sqlite.connection import number, version
 from colibri.store.sqlite.transaction import Transaction
 
-APPLICATION_ID = 0x436F6C34  # "Col4", in the file's header: whose database this is
-_NEVER_RELEASED = (0x436F6C69, 0x436F6C62)  # "Coli", "Colb": what is in them has changed since
+APPLICATION_ID = 0x436F6C35  # "Col5", in the file's header: whose database this is
+_NEVER_RELEASED = (  # "Coli", "Colb", "Col4": what is in them has changed since
+    0x436F6C69,
+    0x436F6C62,
+    0x436F6C34,
+)
 UTF_8 = "UTF-8"
 GROWING = frozenset(
     {
+        "deeds",
         "ledger",
         "merkle_nodes",
         "sessions",

@@ -6,7 +6,8 @@ CREATE TABLE ledger (
     kind    TEXT NOT NULL CHECK (
                 kind = 'call.enter' OR kind = 'call.exit' OR kind = 'session.open'
                 OR kind = 'session.resume' OR kind = 'thought' OR kind = 'session.seal'
-                OR kind = 'task' OR kind = 'task.text' OR kind = 'erasure'),
+                OR kind = 'task' OR kind = 'task.text' OR kind = 'erasure'
+                OR kind = 'deed' OR kind = 'deed.text'),
     call    TEXT NOT NULL,
     session TEXT,
     task    TEXT,
