@@ -99,7 +99,7 @@ CODES = {
     "ERR_INVALID_TRANSITION": "no such move; `next_states` are the legal ones",
     "ERR_BLOCKED": "dependencies have not ended; `blockers` are those",
     "ERR_WRITEBACK_REQUIRED": "DONE and CANCELLED need a thought about the current `attempt`",
-    "ERR_CLAIMED": "another session holds the task, or another process goes on with yours; or you"
+    "ERR_CLAIMED": "another session holds the task, or another process has continued yours; or you"
     " lost your claim (`lost`) and must claim it again",
     "ERR_KEY_REUSED": "the key came first with other arguments; `differ` names them",
     "ERR_SESSION_NOT_FOUND": "there is no such session, or it takes one and you have none",

@@ -178,7 +178,7 @@ def run(lab: Lab) -> dict[str, object]:
 
 TRIAL = Trial(
     name="locks",
-    title="all 14 tools, and the commands beside them, watched by strace and /proc/locks",
+    title="all 14 tools and the commands, watched by strace and /proc/locks",
     claim="only SQLite opens the database, and its locks are in place after every call",
     unit="rounds of everything",
     quick=1,

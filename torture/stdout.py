@@ -67,7 +67,7 @@ def _check(stdout: bytes, ids: list[object]) -> None:
         try:
             message = json.loads(line)
         except ValueError as problem:
-            raise Violation(f"a line that is no JSON: {line[:80]!r}") from problem
+            raise Violation(f"a line that is not JSON: {line[:80]!r}") from problem
         if message.get("jsonrpc") != "2.0" or ("result" in message) == ("error" in message):
             raise Violation(f"a line that is no answer: {line[:80]!r}")
         answered.append(message["id"])
@@ -106,7 +106,7 @@ def run(lab: Lab) -> dict[str, object]:
                 raise Violation("there was less noise than there must have been")
         seen += quiet + loud
         lab.say(f"{number + 1} of {lab.count} lives")
-    return {**seen, "lines that are no JSON-RPC": 0}
+    return {**seen, "lines that are not JSON-RPC": 0}
 
 
 TRIAL = Trial(

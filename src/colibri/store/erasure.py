@@ -24,7 +24,7 @@ MAX_NAMED = 1_000  # by one erasure record; a payload with too many items no ver
 # Why the payloads of the other kinds have to stay.
 _NEEDED = {
     "call.exit": "it says how a call ended, and holds no text",
-    "session.resume": "it says which process goes on with its session, and holds no text",
+    "session.resume": "it says which process continued its session, and holds no text",
     "session.seal": "it is the proof of its session, and holds no text",
     "task": "it shows how the task moved, and holds neither title nor description",
     "erasure": "it says what was erased, and why",

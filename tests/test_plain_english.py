@@ -1,0 +1,183 @@
+"""What people and agents read is plain English, and no page repeats another.
+
+The phrases are ones that a native reader stumbles over. Pages, help texts, tool descriptions and
+every text in the source that is long enough to be a message are searched for them.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colibri import cli
+from colibri.tools.catalogue import CATALOGUE, INSTRUCTIONS
+from tests.support.client import TESTS
+
+ROOT = TESTS.parent
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "docs/clients/*.md", ".agents/skills/*/*.md")
+    for path in ROOT.glob(pattern)
+)
+MADE = {"cli.md", "tools.md"}  # by scripts/reference, from help texts and schemas
+
+# What to avoid, and a sentence that has it: the test of this list.
+PHRASES = {
+    r"\b(?:to|of|for|from|by|with|than) who\b(?! (?:it|they) )": "They prove it to who knows.",
+    r"(?:^|[.;:] |\| )Who (?:\w+ ){1,8}?(?:can|may|must|needs|has|is|gets|sees)\b[^?]*\.": (
+        "Who may write the file can forge it."
+    ),
+    r"\| who (?:wrote|sends|reads|knows)\b": "| who sends a bundle | can lie |",
+    r"\bmend(?:s|ed|ing)?\b": "Mend its permissions.",
+    r"\banew\b": "The file is written anew.",
+    r"\bby another way\b": "a root that you got by another way",
+    r"\b(?:is|are|was|were|be|been) said\b": "what is erased already is said",
+    r"\bstand(?:s|ing)? beside\b": "its log stands beside it",
+    r"\bbeside (?:it|them|the|each|others)\b": "the log beside it",
+    r"\bcomes? to (?:his|her|its|their) turn\b": "nobody comes to his turn",
+    r"\bthere (?:is|are) not\b(?! (?:enough|yet))": "a move that there is not",
+    r"\bthat there (?:is|are)[.;,]": "These are the moves that there are.",
+    r"\b(?:bring|come)s? along\b": "the hash that Python brings along",
+    r"\bends? well\b": "all of them end well",
+    r"\b(?:his|him)\b": "whoever keeps it out of his reach",
+    r"\bhold(?:s|ing)? (?:\w+ ){1,4}against\b": "both hold a bundle against it",
+    r"\bis held against\b": "the page is held against the code",
+    r"\bgo(?:es)? on with\b": "another process goes on with the session",
+    r"\bthat (?:is|are) no (?:text|skill|call|number|json)\b": "a key that is no text",
+    r"\b(?:is|was) none that\b": "record 3 is none that a server writes",
+    r"\bnobody of\b": "nobody of this round is served",
+    r"\blook(?:s|ed)? whether\b": "look whether it happened",
+    r"\bin a way that (?:was|is) not\b": "it failed in a way that was not foreseen",
+    r"\b(?:erased|sealed|done|taken) already\b": "record 9 is erased already",
+    r"\bfor ever\b": "it is sealed for ever",
+    r"\bis told of\b": "the client is told of it",
+    r"\bto be had\b": "no lock is to be had",
+    r"\bthe one or the other\b": "the one or the other is refused",
+    r"\bof it all\b": "a copy of it all",
+}
+FOUND = [
+    re.compile(phrase, re.MULTILINE | (0 if "Who" in phrase else re.IGNORECASE))
+    for phrase in PHRASES
+]
+
+
+LATER = {"formats.md", "report.md", "src/colibri_verify.py", "check/sessions.py"}
+
+
+def phrases_in(text: str) -> list[str]:
+    return [found[0] for pattern in FOUND for found in pattern.finditer(text)]
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks, each paragraph on one line."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"(?<!\n)\n(?=[^\n|#*>-])", " ", text)
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    """Every text of at least four words in the source, with the file that has it; no docstrings."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        skipped = set()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Expr):
+                skipped.add(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                skipped |= {part for part in node.values if isinstance(part, ast.Constant)}
+                parts = (p.value if isinstance(p, ast.Constant) else "…" for p in node.values)
+                yield f"{path.parent.name}/{path.name}", "".join(map(str, parts))
+            elif isinstance(node, ast.Constant) and node not in skipped:
+                text = str(node.value)
+                if len(re.findall(r"[A-Za-z]{2,}", text)) >= 4:
+                    yield f"{path.parent.name}/{path.name}", text
+
+
+@pytest.mark.parametrize(("phrase", "sentence"), PHRASES.items(), ids=PHRASES)
+def test_a_phrase_of_the_list_is_found_in_a_sentence_that_has_it(
+    phrase: str, sentence: str
+) -> None:
+    assert re.search(phrase, sentence, re.IGNORECASE)
+    assert phrases_in(f"All is fine. {sentence}")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Who did it, and who may change a task?",
+        "It names who holds each task.",
+        "An agent that lies about who it is.",
+        "Whoever gets the file can check it.",
+        "there is not enough memory",
+        "| who holds what |",
+    ],
+)
+def test_ordinary_sentences_are_left_alone(sentence: str) -> None:
+    assert phrases_in(sentence) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_none_of_them(page: Path) -> None:
+    if page.name in LATER:
+        pytest.skip("being rewritten")
+    assert phrases_in(prose(page)) == []
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_a_command_has_none_of_them(name: str) -> None:
+    assert phrases_in(" ".join(cli.parser_of(name).help_in(80).split())) == []
+
+
+def test_no_message_and_no_tool_has_one_of_them() -> None:
+    told = [("instructions", INSTRUCTIONS), *((tool.name, tool.description) for tool in CATALOGUE)]
+    told += messages()
+    assert len(told) > 900
+    found = {(name, text) for name, text in told if phrases_in(text) and name not in LATER}
+    assert found == set()
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Those of at least eight words, without markup, in lower case."""
+    for sentence in re.split(r"(?<=[.!?:;])\s+|\n+|\s\|\s", text):
+        words = re.findall(r"[\w'-]+", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence).lower())
+        if len(words) >= 8:
+            yield " ".join(words)
+
+
+def repeated(pages: dict[str, str]) -> dict[str, list[str]]:
+    """Each sentence that occurs more than once, with the pages that have it."""
+    where = defaultdict(list)
+    for name, text in pages.items():
+        for sentence in sentences(text):
+            where[sentence].append(name)
+    return {sentence: names for sentence, names in where.items() if len(names) > 1}
+
+
+def test_a_sentence_that_occurs_twice_is_found() -> None:
+    twice = "Keep the root where the owner of the ledger cannot change it."
+    pages = {
+        "one": f"# A\n\n{twice} More.\n",
+        "two": f"- Yes. {twice.replace('ledger', '`ledger`')}\n",
+    }
+    assert list(repeated(pages).values()) == [["one", "two"]]
+
+
+# Rows of tables and items of definitions that say the same of different things.
+DELIBERATE = {
+    "the same with one sync per call there too",
+    "the call enter and call exit of every call that wrote one of the records above",
+    "- the erasures that name any record of the bundle",
+    "nothing else with gaps between them and all payloads that are not erased",
+}
+
+
+def test_a_reader_meets_no_sentence_twice() -> None:
+    """Of the pages that one person reads: a client's page and a skill each have a reader alone."""
+    alone = {"clients", ".agents"}
+    pages = {
+        str(page.relative_to(ROOT)): prose(page)
+        for page in PAGES
+        if page.name not in MADE and not alone & set(page.parts)
+    }
+    assert repeated(pages).keys() == DELIBERATE
