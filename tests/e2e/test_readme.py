@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import anyio
+import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -19,7 +20,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_client_configuration_starts_the_server(tmp_path: Path) -> None:
-    """README, "In your client": pasted into a client, with the path of the clone."""
+    """README, "Add it to your client": pasted into a client, with the path of the clone."""
     (text,) = blocks("json")
     entry = json.loads(text.replace("/path/to/colibri", str(ROOT)))["mcpServers"]["colibri"]
     server = StdioServerParameters(
@@ -40,7 +41,7 @@ def test_the_client_configuration_starts_the_server(tmp_path: Path) -> None:
 
 
 def test_the_commands_to_try_by_hand_answer(tmp_path: Path) -> None:
-    """README, "In your client": the printf line, run from another directory."""
+    """README, "Where it keeps things": the printf line, run from another directory."""
     (script,) = [block for block in blocks("sh") if "printf" in block]
     script = script.replace("scripts/colibri", str(ROOT / "scripts" / "colibri"))
     done = execute_raw(["sh", "-c", script], cwd=tmp_path)
@@ -67,3 +68,21 @@ def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
         )
         done = execute(["sh", "-c", command], cwd=tmp_path)
         assert (line, done.returncode, done.stderr) == (line, 0, "")
+
+
+QUESTIONS = json.loads((TESTS / "data" / "readme_questions.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: str(asked["question"]))
+def test_it_answers_what_a_newcomer_asks(asked: dict[str, str]) -> None:
+    """The questions for fresh readers; the passage with each answer must not get lost."""
+    assert asked["from"] in " ".join(README.split())
+    assert asked["answer"]
+
+
+def test_it_begins_with_what_it_is_for_and_a_picture() -> None:
+    opening = README.partition("## ")[0]
+    assert len(opening.split()) < 120
+    (picture,) = re.findall(r"!\[[^]]{20,}\]\(([^)]+)\)", opening)
+    assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
+    assert (ROOT / picture).stat().st_size < 200_000
