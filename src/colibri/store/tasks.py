@@ -8,6 +8,7 @@ walk over them.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from colibri.core.canonical import MAX_INTEGER
@@ -45,6 +46,7 @@ class Task(NamedTuple):
 
 LISTED = Task._fields[:-2]
 COLUMNS = Task._fields[:-1]
+_ATTEMPT, _VERSION = attrgetter("attempt"), attrgetter("version")
 NUMBERS = frozenset({"number", "attempt", "version", "attempt_seq", "open_dependencies"})
 
 
@@ -229,7 +231,9 @@ def has_evidence(db: Connection, task: Task) -> bool:
 
 def _check_exact(found: Sequence[Any]) -> None:
     """ValueError for a number that JSON cannot say: nobody but a forger has counted so far."""
-    if any([one.attempt > MAX_INTEGER or one.version > MAX_INTEGER for one in found]):
+    if max(map(_ATTEMPT, found), default=0) > MAX_INTEGER or (
+        max(map(_VERSION, found), default=0) > MAX_INTEGER
+    ):
         raise ValueError("a task has a number beyond 2^53-1: audit_verify_chain names it")
 
 

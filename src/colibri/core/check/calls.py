@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
-from colibri.core.check.kinds import Enter, Exit, Part, Payload, text_of_thought
+from colibri.core.check.kinds import Enter, Exit, Payload, text_of_thought
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Caller, Sessions
 from colibri.core.check.tasks import UNKNOWN, Tasks
@@ -29,6 +29,7 @@ _MADE_BY: dict[str, Sequence[tuple[tuple[str, ...], int, int]]] = {
     "task_next_actions": ((("task",), 0, 1),),
 }
 _NO_TOOL = ""
+_OF_TASKS = ("task", "task.text")
 REPEATED = ("task_create", "thought_record")  # the tools that take a key
 # The texts among a tool's arguments, in whose place is a digest.
 _TEXTS = {
@@ -124,31 +125,27 @@ class Calls:
         enter, entered, begun, *changes = opened
         if named != entered:
             self._compare_names(entered, _row(row))
-        for change, _ in changes:
-            self._tasks.end_call(change)
+        self._tasks.end_call([change[5] for change, _ in changes if change[2] in _OF_TASKS])
+        is_ok = said.outcome == "ok"
         if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
-        elif changes or said.tool in _MADE_BY or said.repeats is not None:
-            self._judge_call(row[0], enter, begun, changes, said)
-        if said.outcome == "ok" and row[4] is not None:
+        elif is_ok and said.repeats is None and said.tool in _MADE_BY:
+            self._judge_work(row[0], enter, begun, changes, said.tool)
+        elif changes or said.repeats is not None:
+            self._judge_changes(changes, _NO_TOOL, row[0])
+            self._judge_repeat(row[0], said)
+        if is_ok and row[4] is not None:
             self._sessions.signs[row[4]] = row[0]
 
-    def _judge_call(
-        self, exit: int, enter: Any, begun: Enter | None, changes: Sequence[Change], said: Exit
+    def _judge_work(
+        self, exit: int, enter: Any, begun: Enter | None, changes: Sequence[Change], tool: str
     ) -> None:
-        """A call and its exit, which fits its enter."""
-        tool = said.tool
-        if said.repeats is not None:
-            self._judge_changes(changes, _NO_TOOL, exit)
-            self._judge_repeat(exit, said)
-        elif said.outcome == "ok" and tool in _MADE_BY:
-            if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
-                self.firsts[enter[0]] = tool
-            made = self._judge_changes(changes, tool, exit)
-            if made and begun is not None and begun.arguments:
-                self._judge_digests(enter, begun, changes)
-        elif changes:
-            self._judge_changes(changes, _NO_TOOL, exit)
+        """What a call made that ended ok, by a tool that makes changes."""
+        if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
+            self.firsts[enter[0]] = tool
+        made = self._judge_changes(changes, tool, exit)
+        if made and begun is not None and begun.arguments:
+            self._judge_digests(enter, begun, changes)
 
     def finish(self) -> tuple[OpenCall, ...]:
         """The calls that are still open have changed nothing."""
@@ -186,8 +183,10 @@ class Calls:
         return at == len(changes) and not is_missing
 
     def _judge_repeat(self, seq: int, said: Exit) -> None:
-        """Whether the call that this one repeats has done the work."""
-        done = not self._from_start or self.firsts.get(said.repeats or 0) == said.tool
+        """Whether the call that this one repeats, if it does, has done the work."""
+        if said.repeats is None:
+            return
+        done = not self._from_start or self.firsts.get(said.repeats) == said.tool
         if said.outcome != "ok" or said.tool not in REPEATED or not done:
             self._note(seq, "bad-repeat", f"record {said.repeats} has not done the work")
 
@@ -234,6 +233,8 @@ def _fitting(made: tuple[str, ...], tool: str) -> tuple[int, bool]:
     return at, is_missing
 
 
-def _is_of(digest: Part | None, text: str | None) -> bool:
+def _is_of(digest: Any, text: str | None) -> bool:
     data = None if text is None else text.encode()
-    return data is not None and digest == Part(sha256=sha256(data).hexdigest(), size=len(data))
+    return (
+        data is not None and digest.sha256 == sha256(data).hexdigest() and digest.size == len(data)
+    )

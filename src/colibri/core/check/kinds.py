@@ -86,7 +86,7 @@ class Enter(Payload):
                 hashes.append(one.sha256)
             elif one.size is not None or one.sha256 is not None:
                 return False
-            else:
+            elif not _NESTED.isdisjoint(arguments):
                 for name in _NESTED.intersection(arguments):
                     text = arguments[name] if name in TEXTS else text_of_thought(arguments)
                     if text is not None:
@@ -319,9 +319,10 @@ def read(c: Columns) -> list[Payload] | None:
     for place, kind in enumerate(c.kinds):
         places[kind].append(place)
     said: list[Any] = [None] * len(c.kinds)
+    seqs, bodies, sessions, tasks = c.seqs, c.bodies, c.sessions, c.tasks
     for kind, where in places.items():
-        some = _read(kind, [c.bodies[place] for place in where])
-        headers = ((c.seqs[place], c.sessions[place], c.tasks[place]) for place in where)
+        some = _read(kind, [bodies[place] for place in where])
+        headers = ((seqs[place], sessions[place], tasks[place]) for place in where)
         if some is None or not _KINDS[kind].fit(some, headers):
             return None
         for place, one in zip(where, some, strict=True):

@@ -111,11 +111,11 @@ class Tasks:
         task.version, task.attempt, task.call = step.version, step.attempt, row.call
         task.updated_at, task.has_text, task.is_new = row.at, step.is_text, first
 
-    def end_call(self, row: Row) -> None:
-        """The call that made a change has ended: no text shares the version of it any more."""
-        task = self.known.get(row.task or "") if row.kind in ("task", "task.text") else None
-        if task is not None:
-            task.call = ""
+    def end_call(self, changed: Iterable[str | None]) -> None:
+        """A call that changed tasks has ended: no text shares the version of one any more."""
+        for id in changed:
+            if (task := self.known.get(id or "")) is not None:
+                task.call = ""
 
     def retell(self, task: str, texts: Iterable[Texts]) -> None:
         """Take the texts of a task once more from all records that set them."""

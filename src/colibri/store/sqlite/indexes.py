@@ -20,10 +20,17 @@ APPENDED = ("deeds", "ledger", "thoughts")
 
 
 class _Index(NamedTuple):
-    table: str
     name: str
     columns: tuple[str, ...]
     condition: str  # of a partial index
+
+    def lacks(self, table: str) -> str:
+        """SQL: whether a row, `base`, that belongs into the index is not in it."""
+        same = " AND ".join(f"entry.{column} IS base.{column}" for column in self.columns)
+        return (
+            f"{self.condition} AND NOT EXISTS (SELECT 1 FROM {table} AS entry"
+            f" INDEXED BY {self.name} WHERE {self.condition} AND {same} AND entry.seq = base.seq)"
+        )
 
 
 def damaged(db: Connection, *, pause: Callable[[], None], slice_size: int = SLICE) -> Iterator[str]:
@@ -31,8 +38,7 @@ def damaged(db: Connection, *, pause: Callable[[], None], slice_size: int = SLIC
     try:
         for table in _tables(db):
             if table in APPENDED:
-                for index in _indexes(db, table):
-                    yield from _altered(db, index, pause, slice_size)
+                yield from _altered(db, table, [*_indexes(db, table)], pause, slice_size)
             else:
                 yield from (" ".join(what.split()) for what in integrity_check(db, table))
             pause()
@@ -56,32 +62,32 @@ def _indexes(db: Connection, table: str) -> Iterator[_Index]:
         ).fetchall()
         made = db.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).get
         _, _, condition = str(made).partition(" WHERE ")
-        yield _Index(table, name, tuple(str(column) for (column,) in columns), condition or "true")
+        yield _Index(name, tuple(str(column) for (column,) in columns), condition or "true")
 
 
 def _altered(
-    db: Connection, index: _Index, pause: Callable[[], None], slice_size: int
+    db: Connection, table: str, indexes: list[_Index], pause: Callable[[], None], slice_size: int
 ) -> Iterator[str]:
     """Every row has its entry, and there are no more entries than rows: then they are the same."""
-    table, name, columns, condition = index
-    same = " AND ".join(f"entry.{column} IS base.{column}" for column in columns)
+    counts = ", ".join(f"count(CASE WHEN {index.condition} THEN 1 END)" for index in indexes)
+    missing = ", ".join(f"coalesce(sum({index.lacks(table)}), 0)" for index in indexes)
     look_up = (
-        f"SELECT count(*), count(*) - coalesce(sum(EXISTS (SELECT 1 FROM {table} AS entry"
-        f" INDEXED BY {name} WHERE {condition} AND {same} AND entry.seq = base.seq)), 0)"
-        f" FROM {table} AS base NOT INDEXED WHERE base.seq BETWEEN ? AND ? AND {condition}"
+        f"SELECT {counts}, {missing} FROM {table} AS base NOT INDEXED WHERE seq BETWEEN ? AND ?"
     )
     last: int = db.execute(f"SELECT coalesce(max(seq), 0) FROM {table} NOT INDEXED").get
-    rows = 0
+    found = [0] * (2 * len(indexes))
     for first in range(1, last + 1, slice_size):
         with db:
-            found: Any = db.execute(look_up, (first, min(first + slice_size - 1, last))).fetchone()
-        rows += found[0]
-        if found[1]:
-            yield f"the index {name} does not have {found[1]} rows of {table} after {first - 1}"
-            return
+            more: Any = db.execute(look_up, (first, min(first + slice_size - 1, last))).fetchone()
+        found = [sum(both) for both in zip(found, more, strict=True)]
         pause()
-    entries: int = db.execute(
-        f"SELECT count(*) FROM {table} INDEXED BY {name} WHERE {condition} AND seq <= ?", (last,)
-    ).get
-    if entries != rows:
-        yield f"the index {name} has {entries} entries for {rows} rows of {table}"
+    for index, rows, lacking in zip(indexes, found, found[len(indexes) :], strict=False):
+        entries: int = db.execute(
+            f"SELECT count(*) FROM {table} INDEXED BY {index.name}"
+            f" WHERE {index.condition} AND seq <= ?",
+            (last,),
+        ).get
+        if lacking:
+            yield f"the index {index.name} does not have {lacking} rows of {table}"
+        elif entries != rows:
+            yield f"the index {index.name} has {entries} entries for {rows} rows of {table}"
