@@ -18,25 +18,34 @@ MODULES = (
     "verify.mjs",
     "report/dom.mjs",
     "report/words.mjs",
+    "report/deeds.mjs",
     "report/model.mjs",
     "report/judge.mjs",
     "report/story.mjs",
+    "report/people.mjs",
+    "report/decisions.mjs",
+    "report/project.mjs",
+    "report/work.mjs",
     "report/tasks.mjs",
     "report/record.mjs",
     "report/entry.mjs",
     "report/timeline.mjs",
     "report/tree.mjs",
     "report/verdict.mjs",
+    "report/place.mjs",
     "report/page.mjs",
 )
 _IMPORT = re.compile(r'^import (\{[^}]{0,1000}+\}) from "[./]*(\w+)\.mjs";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) ([\w$]+))", re.MULTILINE)
 
 
-def write(bundle: Iterable[bytes]) -> Iterator[bytes]:
-    """The page's text, piece by piece, around the pieces of a bundle."""
-    style, script = _read("report/page.css"), program()
-    page = _read("report/page.html")
+def write(bundle: Iterable[bytes], *, watched: str = "") -> Iterator[bytes]:
+    """The page's text, piece by piece, around the pieces of a bundle.
+
+    `watched` is the time of writing of a page that is kept current: it loads itself again.
+    """
+    style, script = _read("look.css") + _read("report/page.css"), program()
+    page = _read("report/page.html").replace("{watched}", watched)
     for name, text in {"policy": _policy(script, style), "style": style, "program": script}.items():
         page = page.replace(f"{{{name}}}", text)
     before, after = page.split("{evidence}")

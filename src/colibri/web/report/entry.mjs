@@ -4,7 +4,7 @@ import { button, el, passage, plain, stored } from "./dom.mjs";
 import { isOthers } from "./model.mjs";
 import { drawRecord } from "./record.mjs";
 import { state } from "./story.mjs";
-import { callTitle, clock, count, findingText, list, refusalReason } from "./words.mjs";
+import { callTitle, clock, count, findingText, list, refusalReason, shortHash } from "./words.mjs";
 
 const MOST_RECORDS = 100;
 
@@ -15,6 +15,7 @@ export function drawEntry(entry, findings, prove) {
   const alarms = findings.map((finding) => el("p", { class: "alarm" }, `${findingText(finding)}.`));
   const attributes = {
     id: `entry-${seq}`, "data-type": type, "data-bad": findings.length > 0, "data-others": isOthers(entry),
+    "data-failed": entry.deed?.isFailed ?? false,
   };
   return el("li", { class: "entry", tabindex: "-1", ...attributes },
     el("div", { class: "when" }, ...when(entry)),
@@ -45,6 +46,7 @@ const DRAWN = {
   call: drawCall,
   open: drawCall,
   refused: drawCall,
+  deed: drawDeed,
   other: drawSession,
   erasure: drawErasure,
   hidden: drawHidden,
@@ -64,10 +66,10 @@ function facts(...parts) {
 /** Why what a record says is not here. */
 function missing(entry, record) {
   const erasure = entry.erasures.get(record.seq);
-  if (erasure === undefined) return el("p", { class: "erased" }, "Its content is not in this evidence.");
+  if (erasure === undefined) return el("p", { class: "erased" }, "Its content is not in this file.");
   const { reason } = erasure.body;
   const why = reason === null ? "" : `, reason: ${plain(reason)}`;
-  const text = `Erased. Record ${erasure.seq} says so${why}. The record itself keeps its place.`;
+  const text = `Erased, as record ${erasure.seq} states${why}. The record keeps its place.`;
   return el("p", { class: "erased" }, text);
 }
 
@@ -110,7 +112,7 @@ function drawMoves(task, moves) {
   const passed = [moves[0].set.status[0], ...moves.map(({ set }) => set.status[1])];
   const steps = passed.flatMap((status, at) => [at > 0 ? " → " : " ", state(status)]);
   const retry = moves.find(({ set: { status: [from, to] } }) => from === "VERIFY" && to === "GATHER");
-  const again = retry ? [el("p", {}, `It is tried again: attempt ${retry.attempt} begins.`)] : [];
+  const again = retry ? [el("p", {}, `It failed its check: attempt ${retry.attempt} begins.`)] : [];
   return [headline(stored(task), ...steps), ...again];
 }
 
@@ -134,7 +136,7 @@ function drawCreation(entry) {
 /** What a record changed besides the state. */
 function drawChange(entry, record, isMoved) {
   const { body, task } = record;
-  if (body === null) return [headline(stored(task), ": another text"), missing(entry, record)];
+  if (body === null) return [headline(stored(task), ": new text"), missing(entry, record)];
   const { status, holder, ...others } = body.set;
   const claim = holder === undefined ? [] : drawClaim(holder, body.taken);
   if (!isMoved && Object.keys(others).length === 0) return [headline(stored(task), " ", ...claim)];
@@ -168,17 +170,70 @@ function drawCall(entry) {
     const end = ENDS[outcome] ?? "Not done";
     drawn.push(el("p", { class: "refusal" }, `${end}: ${refusalReason(entry)}.`));
   } else if (type === "open") {
-    const why = "It has no end: it was still running, or its server stopped.";
+    const why = "It did not end: it was still running, or its server stopped.";
     drawn.push(el("p", { class: "refusal" }, why));
   }
   const inCode = (text) => (text === null ? null : el("code", {}, plain(text, 128)));
   return [...drawn, facts(inCode(tool), inCode(code), named(agent))];
 }
 
+// What the host reported.
+
+const SORTS = { edit: "Edited", run: "Ran", read: "Read", fetch: "Fetched", mcp: "Called", other: "Used" };
+const EVENTS = {
+  "session.start": "The host started or resumed its session", "session.end": "The host ended its session",
+  prompt: "A prompt reached the agent", stop: "The agent stopped", "subagent.start": "A subagent started",
+  "subagent.end": "A subagent ended", compact: "The conversation was compacted", bind: "The host was matched to this session",
+};
+
+function drawDeed(entry) {
+  const { deed, records, agent } = entry;
+  if (deed === null) return [headline("An action of which no content is here"), missing(entry, records[0])];
+  const { event, sort, tool, host, command, files, isErased, duration } = deed;
+  const what = tool === null ? [] : [" ", el("code", {}, plain(tool, 128))];
+  const title = EVENTS[event] === undefined
+    ? headline(SORTS[sort] ?? "Used", ...subjectOf(deed, what))
+    : headline(EVENTS[event]);
+  const drawn = [title];
+  const failure = failureOf(deed);
+  if (failure !== null) drawn.push(el("p", { class: deed.isFailed ? "refusal failure" : "soft" }, failure));
+  if (command !== null) drawn.push(passage(command, "command"));
+  if (deed.text !== null) drawn.push(passage(deed.text, "quote"));
+  for (const file of files.slice(0, MOST_FILES)) drawn.push(drawFile(file));
+  if (files.length > MOST_FILES) drawn.push(aside(`And ${count(files.length - MOST_FILES, "more file")}.`));
+  const text = records.find(({ kind, body }) => kind === "deed.text" && body === null);
+  if (isErased && text !== undefined) drawn.push(missing(entry, text));
+  const time = duration === null ? null : `${duration.toLocaleString("en")} ms`;
+  const late = deed.late === null ? null : `happened at ${clock(deed.late)}, recorded later`;
+  return [...drawn, facts(`seen by ${host}`, named(agent), time, late)];
+}
+
+const MOST_FILES = 8;
+
+function subjectOf({ sort, command, files }, tool) {
+  if (sort === "run" && command !== null) return [" a command"];
+  if (files.length === 1 && files[0].path !== null) return [" ", stored(files[0].path)];
+  return files.length > 0 ? [` ${count(files.length, "file")}`] : tool;
+}
+
+function failureOf({ event, exit, isOpen }) {
+  if (event === "tool.denied") return "Denied: it did not run.";
+  if (exit !== null && exit !== 0) return `Failed with exit code ${exit}.`;
+  if (event === "tool.failed") return "Failed.";
+  return isOpen ? "Its end was not reported." : null;
+}
+
+/** What was on the disk after it. */
+function drawFile({ path, sha256, size }) {
+  const name = path === null ? "a file outside the project, or of unknown name" : stored(path);
+  const digest = sha256 === null ? " gone, or not read" : [" ", el("code", {}, shortHash(sha256)), ` ${count(size ?? 0, "byte")}`];
+  return el("p", { class: "file" }, name, ...[digest].flat());
+}
+
 // Sessions and erasures.
 
 const HAPPENED = {
-  "session.open": " opened", "session.resume": " resumed, in another process", "session.seal": " sealed",
+  "session.open": " opened", "session.resume": " resumed in another process", "session.seal": " sealed",
 };
 
 function drawSession(entry) {
@@ -211,18 +266,18 @@ function drawErasure(entry) {
 function drawHidden({ records, task, session }) {
   if (task === null && session === null) {
     const which = count(records.length, "record that names", "records that name");
-    return [aside(`${which} no session or task of this report; only headers are here`)];
+    return [aside(`${which} no session or task of this report; only their headers are here`)];
   }
   const about = task === null ? [] : [" about ", stored(task)];
   const place = session === null ? [] : [" in session ", stored(session)];
   return records.some(({ kind }) => kind === "thought")
-    ? [aside("A thought", ...about, ...place, "; its text is not in this evidence")]
-    : [aside("A call", ...about, ...place, "; what it asked and how it ended is not in this evidence")];
+    ? [aside("A thought", ...about, ...place, "; its text is not in this file")]
+    : [aside("A call", ...about, ...place, "; what it asked and how it ended is not in this file")];
 }
 
 function drawGap({ first, last }) {
   const which = first === last ? `Record ${first} is` : `Records ${first} to ${last} are`;
-  return [aside(`${which} not in this evidence`)];
+  return [aside(`${which} not in this file`)];
 }
 
 /** The records behind an entry, as they are in the log; made when they are asked for. */

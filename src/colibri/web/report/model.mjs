@@ -3,6 +3,7 @@
 // to say, which is given the same text and refuses all that JSON.parse could read in another way.
 
 import { hex, leafHash } from "../verify.mjs";
+import { deedOf, useOf } from "./deeds.mjs";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -41,17 +42,21 @@ export function derive({ log, scope, head, records, proofs }) {
     log,
     head,
     scope: about,
+    own,
     did: didOf(own),
     ownTasks: new Set(own.filter(isChange).map(({ task }) => task)),
     recordCount: records.length,
+    openers: openersOf(records),
     runs: runsOf(records),
     entries: joinHidden(entries, tasks, new Set(sessions.map(({ id }) => id))),
     tasks: [...tasks.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     sessions,
-    agents: [...new Set(own.filter(isShown).map((record) => record.agent))].filter(Boolean),
-    clients: [...new Set(own.map(({ body }) => body?.client))].filter(Boolean),
   };
 }
+
+/** Session → the agent that opened it. */
+const openersOf = (records) =>
+  new Map(records.filter(({ kind }) => kind === "session.open").map(({ session, agent }) => [session, agent]));
 
 const isShown = (record) => record.body !== null;
 const isChange = ({ kind }) => kind === "task" || kind === "task.text";
@@ -68,7 +73,7 @@ function didOf(records) {
  * others did before or meanwhile. */
 const ownIn = ({ kind, id }) => (record) => kind !== "session" || record.session === id;
 
-/** Whether an entry tells of work that the page is not about. */
+/** Whether an entry shows work that the page is not about. */
 export const isOthers = ({ isOwn, type }) => !isOwn && !["erasure", "hidden", "gap"].includes(type);
 
 function scopeOf(scope) {
@@ -77,13 +82,16 @@ function scopeOf(scope) {
   return { kind: kind === "thoughts" ? "session" : kind, id };
 }
 
-// The timeline: one entry for each call, with all that it wrote, at the record by which it took effect.
+// The timeline: one entry for each call, with all that it wrote, at the record by which it took effect; and
+// one for each action that a host reported, with its begin and its end.
 
 const CALL = ["call.enter", "call.exit"];
+const DEED = ["deed", "deed.text"];
 const OTHER = ["session.open", "session.resume", "session.seal"];
 
 function entriesOf(records, erasedBy, own) {
-  const calls = new Map();
+  const acts = new Map(); // of a call, or of a use of a tool → its records
+  const keys = new Map(); // call → the key of its act
   const entries = [];
   let before = 0;
   for (const record of records) {
@@ -91,13 +99,14 @@ function entriesOf(records, erasedBy, own) {
     before = record.seq;
     if (record.kind === "erasure") {
       entries.push(entryOf([record], erasedBy, own));
-    } else if (calls.has(record.call)) {
-      calls.get(record.call).push(record);
-    } else {
-      calls.set(record.call, [record]);
+      continue;
     }
+    if (!keys.has(record.call)) keys.set(record.call, useOf(record) ?? record.call);
+    const key = keys.get(record.call);
+    if (acts.has(key)) acts.get(key).push(record);
+    else acts.set(key, [record]);
   }
-  for (const written of calls.values()) entries.push(entryOf(written, erasedBy, own));
+  for (const written of acts.values()) entries.push(entryOf(written, erasedBy, own));
   return entries.sort((a, b) => a.seq - b.seq);
 }
 
@@ -108,8 +117,8 @@ function gap(first, last) {
 function entryOf(records, erasedBy, own) {
   const find = (kind) => records.find((record) => record.kind === kind) ?? null;
   const [enter, exit] = [find("call.enter"), find("call.exit")];
-  const changes = records.filter((record) => !CALL.includes(record.kind));
-  const main = changes[0] ?? exit ?? enter;
+  const changes = records.filter(({ kind }) => !CALL.includes(kind) && !DEED.includes(kind));
+  const main = changes[0] ?? exit ?? enter ?? records.findLast(({ kind }) => kind === "deed") ?? records[0];
   const named = (name) => records.map((record) => record[name]).find((id) => id !== null) ?? null;
   const entry = {
     seq: main.seq,
@@ -124,6 +133,7 @@ function entryOf(records, erasedBy, own) {
     code: exit?.body?.code ?? null,
     duration: exit?.body?.duration_ms ?? null,
     repeats: exit?.body?.repeats ?? null,
+    deed: deedOf(records),
     isOwn: records.some((record) => own.has(record)),
     session: named("session"),
     task: named("task"),
@@ -133,7 +143,7 @@ function entryOf(records, erasedBy, own) {
   return { ...entry, type: typeOf(entry) };
 }
 
-/** thought, creation, move, claim, edit, call, refused, open, other (of a session), erasure, hidden or
+/** thought, creation, move, claim, edit, call, refused, open, deed, other (of a session), erasure, hidden or
  * gap; a thought that came with a change of its task is a thought. */
 function typeOf({ records, changes, outcome, erasures }) {
   if (!records.some(isShown) && erasures.size === 0) return "hidden";
@@ -142,6 +152,7 @@ function typeOf({ records, changes, outcome, erasures }) {
   if (change?.kind === "erasure") return "erasure";
   if (OTHER.includes(change?.kind)) return "other";
   if (change !== undefined) return change.kind === "thought" ? "thought" : typeOfChange(change);
+  if (!records.some(({ kind }) => CALL.includes(kind))) return "deed";
   if (outcome === null) return "open";
   return outcome === "ok" ? "call" : "refused";
 }
@@ -210,7 +221,8 @@ function change(tasks, record, entry) {
   task.attempt = attempt;
   task.changed = record.at;
   if ("status" in set) {
-    task.path.push({ status: set.status[1], seq: record.seq, at: record.at, session: record.session });
+    const { seq, at, session, agent } = record;
+    task.path.push({ status: set.status[1], from: set.status[0], seq, at, session, agent });
   }
 }
 
@@ -231,10 +243,10 @@ function newTask({ task, at, seq }) {
 /** The state of the task that a refused call was about, and the tasks that it still waited for. */
 function met(tasks, { task: id, arguments: given }) {
   const task = tasks.get(id);
-  if (task === undefined) return { status: null, waiting: [] };
+  if (task === undefined) return { status: null, waiting: [], holder: null };
   const needed = Array.isArray(given?.depends_on) ? given.depends_on : task.depends_on;
   const waiting = openOf(tasks, needed.filter((other) => tasks.has(other)));
-  return { status: task.status, attempt: task.attempt, waiting };
+  return { status: task.status, attempt: task.attempt, waiting, holder: task.holder };
 }
 
 // The sessions of which anything but headers is there. A thought has its place in its session, and where

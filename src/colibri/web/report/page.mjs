@@ -1,18 +1,22 @@
 // The report: the evidence in this page, read, shown and checked in the reader's browser. Nothing is
-// fetched, and nothing is said about the evidence that does not come from it.
+// fetched, and all that the page tells of the work comes from the evidence.
 
+import { showDecisions } from "./decisions.mjs";
 import { $, el } from "./dom.mjs";
 import { judge, serve } from "./judge.mjs";
 import { coverage, derive, knownHash, readBundle } from "./model.mjs";
+import { showPeople } from "./people.mjs";
+import { goBack, watch } from "./place.mjs";
+import { showProject } from "./project.mjs";
 import { showStory } from "./story.mjs";
 import { showTasks } from "./tasks.mjs";
 import { Timeline } from "./timeline.mjs";
 import { canBeDrawn, Tree } from "./tree.mjs";
 import { parseOutside, showAnswer, showKnownHash, showProblem, showVerdict } from "./verdict.mjs";
 import { count } from "./words.mjs";
+import { showWork } from "./work.mjs";
 
-const SECTIONS = ["story", "tasks", "timeline", "seal"];
-const NOTHING = { holds: () => false, reveal: () => {}, mark: () => {} };
+const NOTHING = { holds: () => false, reveal: () => {}, mark: () => {}, filter: () => {}, range: [0, 0] };
 
 /** A page with its evidence; `timeline` is NOTHING while there is nothing to show. */
 class Report {
@@ -31,6 +35,7 @@ class Report {
     const mine = (this.turn += 1);
     document.body.dataset.verdict = "checking";
     $("verdict-word").textContent = `Checking ${this.model ? count(this.model.recordCount, "record") : ""} …`;
+    $("verdict-note").textContent = "";
     try {
       const verdict = await judge(this.bytes, outside ?? {});
       if (mine !== this.turn) return;
@@ -41,7 +46,7 @@ class Report {
       for (const tree of this.trees.values()) tree.doubt(verdict);
       this.timeline.mark(verdict.findings);
       this.showSeal(); // after the verdict: it takes as many hashes again
-      if (outside !== null) showAnswer(verdict, outside);
+      if (outside !== null) showAnswer(verdict, outside, covers);
     } catch (problem) {
       if (mine === this.turn) showProblem(problem);
     }
@@ -52,11 +57,13 @@ class Report {
   show() {
     try {
       const model = derive(readBundle(this.text));
-      showStory(model, (seq) => this.timeline.reveal(seq));
+      const reveal = (seq) => this.timeline.reveal(seq);
+      for (const show of [showStory, showPeople, showDecisions, showWork, showProject]) show(model, reveal);
       const prove = this.showSeals(model);
       this.timeline = new Timeline(model, prove);
       showTasks(model, (id) => this.timeline.chooseTask(id));
       this.model = model;
+      showLinks();
     } catch (problem) {
       this.hide(`It cannot be shown: ${problem.message}.`);
     }
@@ -64,7 +71,10 @@ class Report {
 
   hide(why) {
     this.timeline = NOTHING;
-    for (const id of [...SECTIONS, "values-part"]) $(id).hidden = true;
+    for (const section of document.querySelectorAll("main > section")) section.hidden = true;
+    $("values-part").hidden = true;
+    $("outcome").textContent = "";
+    showLinks();
     $("title").textContent = "A report that cannot be shown";
     $("scope").textContent = why;
   }
@@ -111,7 +121,7 @@ class Report {
     $("outside-value").setAttribute("aria-invalid", String(outside === undefined));
     $("outside-answer").className = outside === undefined ? "unclear" : "";
     $("outside-answer").textContent = outside === undefined
-      ? "This is neither a root nor a head: each is a number, a colon and 64 hex digits."
+      ? "This is neither a root nor a head. Each is a number, a colon and 64 hex digits."
       : "";
     const known = outside?.root && this.model ? knownHash(this.model, outside.root) : null;
     if (known !== null) {
@@ -120,17 +130,21 @@ class Report {
         this.compare();
       });
     }
-    // What cannot be read, or is no root, counts as nothing brought.
-    this.check(known === null ? outside ?? null : null);
+    // What cannot be read, or is no root, counts as nothing pasted.
+    return this.check(known === null ? outside ?? null : null);
   }
+}
+
+/** Links only to sections that are there. */
+function showLinks() {
+  for (const link of document.querySelectorAll("nav a")) link.hidden = $(link.hash.slice(1)).hidden;
 }
 
 const THEMES = { "": "light", light: "dark", dark: "" };
 
-function changeTheme() {
-  const root = document.documentElement;
-  root.dataset.theme = THEMES[root.dataset.theme ?? ""];
-  $("theme").textContent = `Colours: ${root.dataset.theme || "automatic"}`;
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  $("theme").textContent = `Colours: ${theme || "automatic"}`;
 }
 
 async function start() {
@@ -141,10 +155,18 @@ async function start() {
     report.compare();
   });
   $("save").onclick = () => report.save();
-  $("theme").onclick = changeTheme;
-  globalThis.addEventListener("beforeprint", () => ($("not-checked-part").open = true));
+  $("theme").onclick = () => setTheme(THEMES[document.documentElement.dataset.theme ?? ""]);
+  globalThis.addEventListener("beforeprint", openAll);
   $("trust").replaceChildren(); // the words for a program that does not run
-  await report.check(null);
+  $("verdict").open = false;
+  const isBack = goBack(report.timeline, setTheme);
+  await (isBack && $("outside-value").value !== "" ? report.compare() : report.check(null));
+  watch(report.timeline);
+}
+
+/** On paper the verdict is whole, and no task is folded; entries stay as the reader left them. */
+function openAll() {
+  for (const node of document.querySelectorAll("#verdict, #not-checked-part, details.group")) node.open = true;
 }
 
 if (typeof document === "undefined") serve();

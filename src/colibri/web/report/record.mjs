@@ -13,7 +13,10 @@ const KINDS = {
   "session.seal": "a session was sealed",
   task: "a change of a task",
   "task.text": "a task’s title and description",
-  erasure: "contents were erased",
+  erasure: "texts were erased",
+  deed: "an action that the host reported",
+  "deed.text": "its command and paths",
+  "session.resume": "a session was resumed",
 };
 
 /** All that is known of it; `proof` is a thought's place in its seal, if there is one. */
@@ -40,12 +43,12 @@ async function lines({ seq, kind, at, call, session, task, agent, payload, prev,
     ["Receipt", leaf === null || kind !== "call.exit" ? null : hash(`${seq}:${leaf}`, "the receipt")],
     ["Follows", seq === 1 ? "nothing: it is the first" : hash(prev, "the hash before that")],
     ["Content", hash(payload, "the hash of the content")],
-    ["", body === null ? "The content itself is not in this evidence." : null],
+    ["", body === null ? "The content itself is not in this file." : null],
   ];
 }
 
 function place(seq, { number, size, isAltered, show }) {
   const label = { class: "link", "aria-label": `show record ${seq} in the seal` };
-  const but = isAltered ? ", but with another text than below" : "";
+  const but = isAltered ? ", but the text below is a different one" : "";
   return el("span", {}, `thought ${number} of ${size}${but} `, button("show the way to the root", show, label));
 }

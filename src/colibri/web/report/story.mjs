@@ -1,32 +1,40 @@
-// What was asked, by whom, when, and what came of it: a few lines for somebody in a hurry.
+// The top of the page and "What happened": the goal, how it ended in one sentence, then when, what came of
+// each task, what was tried again, refused and erased.
 
 import { $, button, copyable, cut, el, passage, plain, stored } from "./dom.mjs";
-import { kindOf, rootOf } from "./model.mjs";
-import { count, list, shortHash, span } from "./words.mjs";
+import { rootOf } from "./model.mjs";
+import { callTitle, count, list, refusalReason, span } from "./words.mjs";
 
 const MOST = 12; // of what may be many
 const FEW = 5;
 
-/** Fill the top of the page and its summary; `reveal(seq)` leads to a record in the timeline. */
+/** Fill them; `reveal(seq)` leads to a record in the timeline. */
 export function showStory(model, reveal) {
   const title = titleOf(model);
   document.title = `${plain(title, 80)} – Colibri report`;
-  $("title").replaceChildren(stored(cut(title, 160)));
-  $("scope").replaceChildren(stored(scopeText(model)));
+  $("title").replaceChildren(stored(cut(title, TITLE)));
+  $("scope").replaceChildren(...EYEBROWS[model.scope.kind](model.scope.id ?? ""));
+  $("outcome").replaceChildren(...outcome(model));
   $("summary").replaceChildren(
-    row(ASKED[model.scope.kind] ?? "Scope", asked(model)),
-    row("By", [by(model), ...through(model)]),
+    ...asked(model),
     row("When", [when(model)]),
-    row("Done", [doings(model)]),
-    ...decisions(model, reveal),
-    ...reflections(model, reveal),
-    row("Outcome", outcome(model)),
+    ...tasks(model, reveal),
+    ...retries(model, reveal),
+    ...refusals(model, reveal),
+    ...erasures(model, reveal),
   );
   $("values").replaceChildren(...values(model));
   $("values-part").hidden = false;
 }
 
-/** The head and the roots that this file holds, to be compared with those from elsewhere. */
+const TITLE = 160; // characters of it that are shown at the top
+const EYEBROWS = {
+  session: (id) => ["Session ", stored(id), " set out to do this:"],
+  task: (id) => ["Task ", stored(id)],
+  log: () => ["The whole project"],
+};
+
+/** The head and the roots that this file holds. */
 function values({ head, sessions }) {
   const sealed = sessions.filter(({ seal }) => seal?.body);
   const name = ({ id }) => (sealed.length === 1 ? "Root" : `Root of ${plain(id, 64)}`);
@@ -40,61 +48,132 @@ export function state(status) {
   return el("span", { class: "task-state", "data-status": status ?? "unknown" }, status ?? "unknown");
 }
 
+/** The number of a record, which leads to it. */
+export const link = (seq, reveal, name = `record ${seq}`) =>
+  button(name, () => reveal(seq), { class: "link", "data-seq": seq });
+
+/** "a", "a and b", as elements that keep each name apart. */
+export function names(ids, most = MOST) {
+  const shown = ids.slice(0, most);
+  const parts = [...shown.map((id) => stored(id)), ...(ids.length > most ? [`${ids.length - most} more`] : [])];
+  return parts.flatMap((part, at) => [at === 0 ? "" : at === parts.length - 1 ? " and " : ", ", part]);
+}
+
 function row(name, what) {
   return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, el("div", {}, ...what)));
 }
 
-const ASKED = { session: "Intent, in the agent’s words", task: "Task, in the agent’s words" };
-const SHORT = 60; // seconds in which no person, and few agents, could have done much
-
 const sentence = (...parts) => el("p", {}, ...parts);
 
-function scopeText({ scope, recordCount }) {
-  const records = count(recordCount, "record");
-  return scope.kind === "log" ? `The whole log, ${records}` : `${scope.kind} ${scope.id}, ${records}`;
-}
+// The goal.
 
-const ownTask = ({ scope, tasks }) =>
-  (scope.kind === "task" ? tasks.find(({ id }) => id === scope.id) : undefined);
+const ownTask = ({ scope, tasks: all }) =>
+  (scope.kind === "task" ? all.find(({ id }) => id === scope.id) : undefined);
+const ownSession = ({ scope, sessions }) =>
+  (scope.kind === "session" ? sessions.find(({ id }) => id === scope.id) : undefined);
 
-/** What was asked for: a session's intent or a task's title; null if that is not there. */
+/** A session's intent or a task's title; null if that is not there. */
 function askedText(model) {
-  const { scope, sessions } = model;
-  if (scope.kind === "task") return ownTask(model)?.title ?? null;
-  const session = scope.kind === "session" ? sessions.find(({ id }) => id === scope.id) : undefined;
-  return session?.opening?.body?.intent ?? null;
+  if (model.scope.kind === "task") return ownTask(model)?.title ?? null;
+  return ownSession(model)?.opening?.body?.intent ?? null;
 }
 
 function titleOf(model) {
-  const { kind, id } = model.scope;
-  return askedText(model) ?? (kind === "log" ? "A whole log" : `A ${kind} whose text is not here: ${id}`);
+  const { kind } = model.scope;
+  return askedText(model) ?? (kind === "log" ? projectName(model) : `The text of this ${kind} is not in this file`);
 }
 
+/** The project that most tasks name; they need not name any. */
+function projectName({ tasks: all }) {
+  const named = [...new Set(all.map(({ project }) => project))].filter((project) => project !== null);
+  return named.length === 0 ? "Everything that was recorded" : `Project ${list(named.slice(0, 3))}`;
+}
+
+/** What the top leaves out: a long goal, and a task's description. */
 function asked(model) {
   const text = askedText(model);
-  if (model.scope.kind === "log") return [sentence("This is all that was recorded.")];
-  if (text === null) return [el("p", { class: "erased" }, "The text was erased.")];
+  const more = [];
+  if (text === null && model.scope.kind !== "log") more.push(el("p", { class: "erased" }, "Its text was erased."));
+  if (text !== null && cut(text, TITLE) !== text) more.push(passage(text, "quote"));
   const description = ownTask(model)?.description ?? null;
-  return [passage(text, "quote"), description === null ? null : passage(description, "quote")];
+  if (description !== null) more.push(passage(description, "quote"));
+  return more.length === 0 ? [] : [row("The goal", more)];
 }
 
-function by(model) {
-  const { agents } = model;
-  const assignee = ownTask(model)?.assignee ?? null;
-  const names = agents.slice(0, MOST).flatMap((agent, at) => [at > 0 ? ", " : "", stored(agent)]);
-  const self = agents.length > 1 ? "Agents that called themselves " : "An agent that called itself ";
-  const said = names.length > 0 ? [self, ...names] : ["One agent or several; none gave a name"];
-  if (agents.length > MOST) said.push(` and ${count(agents.length - MOST, "other")}`);
-  if (assignee !== null) said.push("; the task was assigned to ", stored(assignee));
-  return sentence(...said, ".");
+// How it ended, in one sentence.
+
+function outcome(model) {
+  return { session: sessionOutcome, task: taskOutcome, log: projectOutcome }[model.scope.kind](model);
 }
 
-/** The programs that the agents worked in, as these called themselves. */
-function through({ clients }) {
-  if (clients.length === 0) return [];
-  const names = clients.slice(0, MOST).flatMap((client, at) => [at > 0 ? ", " : "", stored(client)]);
-  return [sentence("Through ", ...names, ".")];
+/** Who changed tasks or recorded thoughts; null for whoever gave no name. */
+const workers = ({ own }) => [...new Set(own.filter(({ kind }) => WORK.includes(kind)).map(({ agent }) => agent))];
+const WORK = ["session.open", "thought", "task", "session.seal"];
+
+function sessionOutcome(model) {
+  const { did, ownTasks, tasks: all } = model;
+  const own = all.filter(({ id }) => ownTasks.has(id));
+  const left = own.filter(({ status }) => status !== "DONE" && status !== "CANCELLED");
+  const who = workers(model);
+  const they = who.length > 1 ? "they" : "it";
+  const parts = [];
+  if (did.created > 0) parts.push([`created ${count(did.created, "task")}`]);
+  if (did.done > 0) parts.push([`finished ${did.done} of the ${count(own.length, "task")} ${they} worked on`]);
+  if (did.cancelled > 0) parts.push([`cancelled ${did.cancelled}`]);
+  if (parts.length === 0) parts.push([own.length === 0 ? "changed no task" : "finished no task"]);
+  if (left.length > 0) parts.push(["left ", ...names(left.map(({ id }) => id), FEW), " unfinished"]);
+  const seal = ownSession(model)?.seal ?? null;
+  if (seal !== null) parts.push(["sealed the session"]);
+  const said = parts.flatMap((part, at) => [at === 0 ? "" : at === parts.length - 1 ? " and " : ", ", ...part]);
+  const subject = names(who.filter(Boolean), FEW);
+  if (who.includes(null)) subject.push(who.length > 1 ? " and an agent that gave no name" : "An agent that gave no name");
+  return [...subject, " ", ...said, seal === null ? "; the session is still open." : "."];
 }
+
+function taskOutcome(model) {
+  const task = ownTask(model);
+  if (task === undefined) return ["Nothing here says what became of it."];
+  const { status, attempt, path, waits, assignee } = task;
+  const by = path.at(-1)?.agent ?? null;
+  const tries = attempt > 1 ? `, in attempt ${attempt}` : "";
+  const who = by === null ? [] : [", moved there by ", stored(by)];
+  const blocked = waits.length > 0 ? ["; it waits for ", ...names(waits, FEW)] : [];
+  const given = assignee === null ? [] : ["; it is assigned to ", stored(assignee)];
+  return [`The task is ${inWords(status)}${tries}`, ...who, ...blocked, ...given, "."];
+}
+
+const inWords = (status) => (
+  { DONE: "done", CANCELLED: "cancelled", INIT: "not begun", null: "in an unknown state" }[status] ?? `at ${status}`);
+
+function projectOutcome({ tasks: all, sessions }) {
+  const open = sessions.filter(({ seal }) => seal === null).length;
+  const rest = sessions.length === 0 ? "no session was opened" : open === 0
+    ? `${count(sessions.length, "session is", "sessions are")} sealed`
+    : `${open} of ${count(sessions.length, "session")} ${open === 1 ? "is" : "are"} still open`;
+  return [`${progress(all)}; ${rest}.`];
+}
+
+/** How many have come how far, in words. */
+function progress(all) {
+  if (all.length === 0) return "No task was created";
+  const number = (fits) => all.filter(fits).length;
+  const parts = [
+    [number(({ status }) => status === "DONE"), "is done", "are done"],
+    [number(isBegun), "is in progress", "are in progress"],
+    [number((task) => task.status === "INIT" && task.waits.length === 0), "can be started", "can be started"],
+    [number((task) => task.status === "INIT" && task.waits.length > 0), "is blocked", "are blocked"],
+    [number(({ status }) => status === "CANCELLED"), "was cancelled", "were cancelled"],
+    [number(({ status }) => status === null), "is in an unknown state", "are in an unknown state"],
+  ].filter(([some]) => some > 0).map((part) => count(...part));
+  return `Of ${count(all.length, "task")} ${list(parts)}`;
+}
+
+/** Whether work on a task has begun and not ended. */
+export const isBegun = ({ status }) => !["INIT", "DONE", "CANCELLED", null].includes(status);
+
+// The rest, a line each.
+
+const SHORT = 60; // seconds
 
 function when({ entries }) {
   const told = entries.filter(({ type, isOwn }) => isOwn && !["gap", "hidden"].includes(type));
@@ -102,120 +181,79 @@ function when({ entries }) {
   if (times.length === 0) return sentence("Nothing here has a time.");
   const seconds = (Date.parse(times.at(-1)) - Date.parse(times[0])) / 1000;
   const lasted = seconds < SHORT ? `, within ${seconds.toFixed(2)} s` : "";
-  return sentence(`${span(times[0], times.at(-1))}${lasted}, by the clock of the server.`);
+  return sentence(`${span(times[0], times.at(-1))}${lasted}.`);
 }
 
-/** A text that comes with another change of its task is no change of its own. */
-const counts = ({ kind }, made) => kind !== "task.text" || !made.some((other) => other.kind === "task");
-
-function doings({ entries }) {
-  const own = entries.filter(({ isOwn }) => isOwn);
-  const number = (wanted) => own.filter(({ type }) => type === wanted).length;
-  const changes = own.flatMap(({ changes: made }) => made.filter((record) => counts(record, made)));
-  const kinds = changes.map(kindOf);
-  const [thoughts, created, moves, claims, edits] = ["thought", "creation", "move", "claim", "edit"].map(
-    (wanted) => kinds.filter((kind) => kind === wanted).length);
-  const [looks, open, refused] = ["call", "open", "refused"].map(number);
-  const parts = [
-    [thoughts, "thought"],
-    [created, "new task"],
-    [moves, "move of a task", "moves of tasks"],
-    [claims, "task claimed or released", "tasks claimed or released"],
-    [edits, "edit of a task", "edits of tasks"],
-    [looks, "call that changed nothing", "calls that changed nothing"],
-    [open, "call that never ended", "calls that never ended"],
-  ].filter(([some]) => some > 0).map((part) => count(...part));
-  const end = refused === 0
-    ? "No call that is shown here was refused."
-    : `${count(refused, "call was", "calls were")} refused.`;
-  return sentence(`${list(parts) || "Nothing but a session that was opened"}. ${end}`);
+/** What became of each task, with the last word on it; of a session only those that it changed. */
+function tasks(model, reveal) {
+  const { scope, tasks: all, ownTasks, entries } = model;
+  if (scope.kind === "log") return [];
+  const own = scope.kind === "session" ? all.filter(({ id }) => ownTasks.has(id)) : all.filter(({ id }) => id === scope.id);
+  if (own.length === 0) return [];
+  const last = new Map(thoughtsOf(entries, "reflection").map((entry) => [entry.task, entry]));
+  const said = own.slice(0, MOST).flatMap((task) => taskLine(task, last.get(task.id), scope, reveal));
+  if (own.length > MOST) said.push(sentence(`And ${count(own.length - MOST, "more task")}: see Tasks.`));
+  return [row("Tasks", said)];
 }
 
-/** Why it did what it did, in its own words; all its thoughts are in the timeline. */
-function decisions(model, reveal) {
-  return thoughtRow("Decisions on the way", thoughtsOf(model, "decision"), "other decision", model, reveal);
-}
-
-/** How it looked back: a decision may have been given up, and the last word on a task tells. */
-function reflections(model, reveal) {
-  const last = new Map(thoughtsOf(model, "reflection").map((entry) => [entry.task, entry]));
-  return thoughtRow("Last reflection on each task", [...last.values()], "other task", model, reveal);
-}
-
-const thoughtsOf = ({ entries }, wanted) =>
+/** The thoughts of one type that belong to what the page is about. */
+export const thoughtsOf = (entries, wanted) =>
   entries.filter(({ type, isOwn, changes: [record] }) =>
     isOwn && type === "thought" && record.body?.type === wanted);
 
-function thoughtRow(name, made, others, { tasks }, reveal) {
-  if (made.length === 0) return [];
-  const byId = new Map(tasks.map((task) => [task.id, task]));
-  const said = made.slice(0, FEW).map((entry) => quoted(entry, byId.get(entry.task), reveal));
-  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, others)}, in the timeline.`));
-  return [row(name, said)];
+function taskLine({ id, title, status, attempt, erased, path }, reflection, scope, reveal) {
+  const name = title !== null ? stored(cut(title, TITLE)) : erased ? "(its title was erased)" : "";
+  const { session = null, agent = null } = path.at(-1) ?? {};
+  const isOthers = scope.kind === "session" && session !== scope.id;
+  const place = session === null ? [" outside any session"] : [" in session ", stored(session)];
+  const who = agent === null || status === "INIT" ? [] : [" by ", stored(agent)];
+  const facts = [attempt > 1 ? `, in attempt ${attempt}` : "", ...who, ...(isOthers ? place : []), "."];
+  const line = sentence(el("b", {}, id), " ", name, ": ", state(status), ...facts);
+  if (reflection === undefined) return [line];
+  const [{ seq, body }] = reflection.changes;
+  return [line, el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", el("span", { class: "source" }, link(seq, reveal)))];
 }
 
-function quoted({ task: id, attempt, changes: [{ seq, body }] }, task, reveal) {
-  const about = id === null ? [] : [" ", stored(id)];
-  if (attempt !== undefined && task.attempt > 1) about.push(`, attempt ${attempt}`);
-  if (attempt < task?.attempt) about.push(", after which it was tried again");
-  const source = el("span", { class: "source" }, button(`R-${seq}`, () => reveal(seq), { class: "link" }), ...about);
-  return el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", source);
+/** Each return to GATHER, with what was written down about it. */
+function retries({ entries }, reveal) {
+  const isBack = ({ body }) => body?.set?.status?.join() === "VERIFY,GATHER";
+  const made = entries.filter(({ isOwn, changes }) => isOwn && changes.some(isBack));
+  const said = made.slice(0, FEW).map((entry) => {
+    const { seq, body: { attempt } } = entry.changes.find(isBack);
+    const why = reasonFor(entry, entries);
+    const quoted = why === null ? [] : [": ", el("q", {}, stored(cut(why, 300)))];
+    return sentence(el("b", {}, stored(entry.task)), ` failed its check, and attempt ${attempt} began`, ...quoted, " ", link(seq, reveal));
+  });
+  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "more time", "more times")}.`));
+  return made.length === 0 ? [] : [row("Tried again", said)];
 }
 
-function outcome({ scope, did, tasks, ownTasks, sessions }) {
-  const own = scope.kind === "session" ? tasks.filter(({ id }) => ownTasks.has(id)) : tasks;
-  const said = own.slice(0, MOST).map((task) => taskOutcome(task, scope));
-  said.unshift(sentence(own.length === 0 ? "No task was changed." : progress(own)));
-  if (scope.kind === "session") said.unshift(sentence(`This session ${deeds(did)}.`));
-  if (own.length > MOST) said.push(sentence(`And ${count(own.length - MOST, "other task")}, below.`));
-  const others = tasks.length - own.length;
-  if (others > 0) {
-    const what = count(others, "other task is", "other tasks are");
-    said.push(sentence(`${what} shown because this work names or depends on them; others worked on them.`));
-  }
-  const ours = scope.kind === "session" ? sessions.filter(({ id }) => id === scope.id) : sessions;
-  return [...said, ...ours.slice(0, MOST).map(sessionOutcome)];
+/** The thought that came with a move, or the last one about its task before it. */
+function reasonFor({ task, changes, seq }, entries) {
+  const own = changes.find(({ kind }) => kind === "thought");
+  const before = entries.findLast((entry) => entry.type === "thought" && entry.task === task && entry.seq < seq);
+  return (own ?? before?.changes[0])?.body?.content ?? null;
 }
 
-/** What a session itself did to tasks. */
-function deeds({ created, done, cancelled }) {
-  const parts = [[created, "created"], [done, "finished"], [cancelled, "cancelled"]]
-    .filter(([some]) => some > 0)
-    .map(([some, verb]) => `${verb} ${count(some, "task")}`);
-  return list(parts) || "neither created nor finished a task";
+function refusals({ entries }, reveal) {
+  const made = entries.filter(({ type, isOwn }) => isOwn && type === "refused");
+  if (made.length === 0) return [row("Refused", [sentence("No call was refused.")])];
+  const said = made.slice(0, FEW).map((entry) => {
+    const title = callTitle(entry);
+    const about = entry.task === null || title.includes(entry.task) ? [] : [" (", stored(entry.task), ")"];
+    return sentence(title, ...about, `: ${refusalReason(entry)}. `, link(entry.seq, reveal));
+  });
+  if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "more call")}: see Step by step.`));
+  return [row("Refused", said)];
 }
 
-/** How many have come how far, in words. */
-function progress(tasks) {
-  const number = (wanted) => tasks.filter(({ status }) => status === wanted).length;
-  const [done, dropped, waiting, unknown] = ["DONE", "CANCELLED", "INIT", null].map(number);
-  const begun = tasks.length - done - dropped - waiting - unknown;
-  const parts = [
-    [done, "is done", "are done"],
-    [dropped, "was cancelled", "were cancelled"],
-    [begun, "was begun and is not finished", "were begun and are not finished"],
-    [waiting, "was not begun", "were not begun"],
-    [unknown, "is in a state that is not told here", "are in a state that is not told here"],
-  ].filter(([some]) => some > 0).map((part) => count(...part));
-  return `Of ${count(tasks.length, "task")} ${list(parts)}.`;
-}
-
-/** How far a task came; in a session's report also if others brought it there. */
-function taskOutcome({ id, title, status, attempt, erased, path }, scope) {
-  const name = title !== null ? stored(cut(title, 160)) : erased ? "(its title was erased)" : "";
-  const tries = attempt > 1 ? `, in attempt ${attempt}` : "";
-  const mover = path.at(-1)?.session ?? null;
-  const others = scope.kind === "session" && mover !== scope.id
-    ? [", moved there ", mover === null ? "outside any session" : "by session ", mover === null ? "" : stored(mover)]
-    : [];
-  const far = status === "INIT" ? ", not begun" : tries;
-  return sentence(el("b", {}, id), " ", name, ": ", state(status), far, ...others, ".");
-}
-
-function sessionOutcome({ id, thoughts, seal }) {
-  const name = el("b", {}, stored(id));
-  if (seal === null) return sentence(name, `: not sealed; ${count(thoughts.length, "thought")} of it here.`);
-  if (seal.body === null) return sentence(name, ": sealed, but what the seal says is not here.");
-  const root = el("code", {}, shortHash(seal.body.root));
-  return sentence(name, `: sealed with ${count(seal.body.count, "thought")}, root `, root, ".");
+function erasures({ entries }, reveal) {
+  const gone = entries.filter(({ isOwn }) => isOwn).flatMap(({ erasures: found = new Map() }) => [...found]);
+  if (gone.length === 0) return [];
+  const said = gone.slice(0, FEW).map(([seq, { body, at }]) => {
+    const why = body?.reason == null ? ", no reason was given" : [": ", el("q", {}, stored(cut(body.reason, 200)))];
+    return sentence(`The text of record ${seq} was erased on ${span(at, at)}`, ...[why].flat(), " ", link(seq, reveal, "show its place"));
+  });
+  if (gone.length > FEW) said.push(sentence(`And ${count(gone.length - FEW, "more text")}.`));
+  return [row("Erased", said)];
 }

@@ -1,8 +1,9 @@
-// The tasks: a row for each with the steps that it took, and a picture of which waits for which.
+// The tasks: a picture of which waits for which, and a row for each with the steps that it took. A session's
+// own tasks are apart from those that only others worked on; a project's are grouped by what can be done next.
 
 import { $, button, cut, el, plain, stored, svg } from "./dom.mjs";
-import { state } from "./story.mjs";
-import { count } from "./words.mjs";
+import { isBegun, names, state } from "./story.mjs";
+import { count, list } from "./words.mjs";
 
 const STEPS = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"];
 const AT_ONCE = 50;
@@ -10,42 +11,70 @@ const MOST_DRAWN = 40;
 const MOST_PRINTED = 2_000;
 
 /** Show them; `choose(id)` narrows the timeline to one. */
-export function showTasks({ tasks, scope, ownTasks }, choose) {
-  const isOthers = ({ id }) => scope.kind === "session" && !ownTasks.has(id);
-  $("task-count").textContent = counts(tasks);
-  $("task-rules").hidden = tasks.length === 0;
+export function showTasks(model, choose) {
+  const { tasks, openers } = model;
   showPicture(tasks);
+  const groups = groupsOf(model).filter((group) => group.tasks.length > 0);
+  $("task-groups").replaceChildren(...groups.map((group) => drawGroup(group, openers, choose)));
+  if (tasks.length === 0) $("task-groups").append(el("p", {}, "No task belongs to this evidence."));
+}
+
+function groupsOf({ tasks, scope, ownTasks }) {
+  const only = (fits) => tasks.filter(fits);
+  if (scope.kind === "session") {
+    return [
+      { title: "Worked on by this session", tasks: only(({ id }) => ownTasks.has(id)) },
+      { title: "Worked on only by others", tasks: only(({ id }) => !ownTasks.has(id)) },
+    ];
+  }
+  if (scope.kind === "task") {
+    return [
+      { title: "This task", tasks: only(({ id }) => id === scope.id) },
+      { title: "Tasks it depends on", tasks: only(({ id }) => id !== scope.id) },
+    ];
+  }
+  return [
+    { title: "In progress", tasks: only(isBegun) },
+    { title: "Can be started", tasks: only(({ status, waits }) => status === "INIT" && waits.length === 0) },
+    { title: "Blocked", tasks: only(({ status, waits }) => status === "INIT" && waits.length > 0) },
+    { title: "Done", tasks: only(({ status }) => status === "DONE"), isFolded: true },
+    { title: "Cancelled", tasks: only(({ status }) => status === "CANCELLED"), isFolded: true },
+    { title: "State unknown", tasks: only(({ status }) => status === null) },
+  ];
+}
+
+/** A group under its heading; what has ended begins folded, and says how much that is. */
+function drawGroup({ title, tasks, isFolded }, openers, choose) {
+  const rows = el("ul", { class: "task-list" });
+  const more = button("", () => showMore(), { class: "wide" });
   let shown = 0;
   const showMore = () => {
     const next = tasks.slice(shown, shown + AT_ONCE);
-    $("task-list").append(...next.map((task) => row(task, isOthers(task), choose)));
+    rows.append(...next.map((task) => row(task, openers, choose)));
     shown += next.length;
-    $("more-tasks").hidden = shown === tasks.length;
+    more.hidden = shown === tasks.length;
+    more.textContent = `Show ${Math.min(AT_ONCE, tasks.length - shown)} more of ${tasks.length.toLocaleString("en")}`;
   };
-  $("more-tasks").onclick = showMore;
   globalThis.addEventListener("beforeprint", () => {
     while (shown < Math.min(tasks.length, MOST_PRINTED)) showMore();
   });
   showMore();
+  const name = [title, " ", el("span", { class: "soft" }, tasks.length.toLocaleString("en"))];
+  const id = `group-${title.toLowerCase().replaceAll(" ", "-")}`;
+  return isFolded
+    ? el("details", { class: "group", id }, el("summary", {}, el("h3", {}, ...name)), rows, more)
+    : el("div", { class: "group", id }, el("h3", {}, ...name), rows, more);
 }
 
-function counts(tasks) {
-  if (tasks.length === 0) return "No task belongs to this evidence.";
-  const parts = [...STEPS, "CANCELLED"].flatMap((status) => {
-    const number = tasks.filter((task) => task.status === status).length;
-    return number > 0 ? [`${number} ${status}${status === "INIT" ? " (not begun)" : ""}`] : [];
-  });
-  return `${count(tasks.length, "task")} at the end of the evidence: ${parts.join(", ")}.`;
-}
-
-function row(task, isOthers, choose) {
-  const { id, title, status, attempt, thoughts, erased, waits } = task;
+function row(task, openers, choose) {
+  const { id, title, status, attempt, thoughts, erased, waits, holder } = task;
   const lost = () => el("span", { class: "erased" }, erased ? "title erased" : "title not here");
   const facts = [count(thoughts, "thought")];
   if (attempt > 1) facts.push(`attempt ${attempt}`);
-  if (status === "INIT") facts.push(waits.length > 0 ? "not begun" : "not begun, may begin now");
-  if (waits.length > 0) facts.push(`waits for ${plain(waits.join(", "), 160)}`);
-  if (isOthers) facts.push("worked on by others only");
+  if (status === "INIT" && waits.length === 0) facts.push("can be started");
+  if (waits.length > 0) facts.push(`waits for ${plain(list(waits), 160)}`);
+  const agent = openers.get(holder) ?? null;
+  const held = holder === null || status === "DONE" || status === "CANCELLED" ? [] : ["held by ", ...names(agent === null ? [] : [agent]), agent === null ? "" : " in ", stored(holder)];
   const label = { "aria-label": `${id} in the timeline` };
   return el("li", { class: "task", "data-status": status },
     el("p", { class: "task-name" }, el("b", {}, id), " ", title === null ? lost() : stored(cut(title, 300))),
@@ -53,7 +82,8 @@ function row(task, isOthers, choose) {
     el("p", { class: "task-facts" },
       state(status),
       el("span", { class: "soft" }, facts.join(" · ")),
-      button("in the timeline", () => choose(id), label)));
+      held.length > 0 ? el("span", { class: "soft" }, ...held) : null,
+      button("step by step", () => choose(id), label)));
 }
 
 /** Seven steps, filled as far as the task came. */
@@ -75,13 +105,49 @@ const NARROW = { width: 168, across: 178, down: 84, letters: 20, downwards: true
 
 function showPicture(tasks) {
   const linked = new Set(tasks.flatMap(({ id, depends_on: needed }) => (needed.length > 0 ? [id, ...needed] : [])));
-  const drawn = tasks.filter(({ id }) => linked.has(id));
-  $("task-picture").hidden = drawn.length === 0 || drawn.length > MOST_DRAWN;
-  if ($("task-picture").hidden) return;
+  const all = tasks.filter(({ id }) => linked.has(id));
+  $("task-picture").hidden = all.length === 0;
+  if (all.length === 0) return;
   const phone = matchMedia("(max-width: 40rem)");
-  const draw = () => $("task-drawing").replaceChildren(picture(drawn, phone.matches ? NARROW : WIDE));
+  let drawn = chosenFrom(all);
+  const draw = () => {
+    $("task-drawing").replaceChildren(picture(drawn, phone.matches ? NARROW : WIDE));
+    const isWide = $("task-drawing").scrollWidth > $("task-drawing").clientWidth;
+    $("task-drawn").textContent = [...drawnText(drawn, all, tasks), ...(isWide ? ["Scroll sideways to see all of it."] : [])].join(" ");
+    $("draw-all").hidden = drawn.length === all.length;
+  };
+  $("draw-all").textContent = `Draw all ${all.length.toLocaleString("en")}`;
+  $("draw-all").onclick = () => {
+    drawn = all;
+    draw();
+    $("task-drawing").focus();
+  };
   phone.addEventListener("change", draw);
   draw();
+}
+
+/** Of many tasks those that have not ended, with what they wait for, as far as they fit. */
+function chosenFrom(all) {
+  if (all.length <= MOST_DRAWN) return all;
+  const open = all.filter(({ status }) => status !== "DONE" && status !== "CANCELLED");
+  const near = new Set(open.flatMap(({ id, depends_on: needed }) => [id, ...needed]));
+  const first = [...new Set([...open.map(({ id }) => id), ...near, ...all.map(({ id }) => id)])];
+  const chosen = new Set(first.slice(0, MOST_DRAWN));
+  return all.filter(({ id }) => chosen.has(id));
+}
+
+/** What the arrows mean, and everything that the picture leaves out. */
+function drawnText(drawn, all, tasks) {
+  const said = ["An arrow leads from a task to one that has to wait for it."];
+  if (drawn.length < all.length) {
+    said.push(`Drawn are ${drawn.length} of ${count(all.length, "linked task")}, unfinished ones first.`);
+  }
+  const isDrawn = new Set(drawn.map(({ id }) => id));
+  const cutOff = drawn.flatMap(({ depends_on: needed }) => needed).filter((id) => !isDrawn.has(id)).length;
+  if (cutOff > 0) said.push(`${count(cutOff, "arrow comes", "arrows come")} from tasks that are not drawn: short dashes.`);
+  const alone = tasks.length - all.length;
+  if (alone > 0) said.push(`${count(alone, "task has", "tasks have")} no arrows and ${alone === 1 ? "is" : "are"} only listed below.`);
+  return said;
 }
 
 function picture(tasks, shape) {
@@ -90,12 +156,16 @@ function picture(tasks, shape) {
     [id, shape.downwards ? spot(row, step) : spot(step, row)]));
   const most = (axis) => Math.max(...[...spots.values()].map((at) => at[axis]));
   const [width, height] = [most(0) + shape.width + 2, most(1) + HEIGHT + 2];
-  const arrows = tasks.flatMap(({ id, depends_on: needed }) =>
-    needed.filter((other) => spots.has(other)).map((other) => arrow(spots.get(other), spots.get(id), shape)));
+  const arrows = tasks.flatMap(({ id, depends_on: needed }) => [
+    ...needed.filter((other) => spots.has(other)).map((other) => arrow(spots.get(other), spots.get(id), shape)),
+    ...(needed.every((other) => spots.has(other)) ? [] : [stub(spots.get(id), shape)]),
+  ]);
   const later = tasks.filter(({ depends_on: needed }) => needed.length > 0);
   const says = later.map(({ id, depends_on: needed }) => `${id} comes after ${needed.join(", ")}`);
   const label = { role: "img", "aria-label": plain(says.join("; "), 2_000) };
-  return svg("svg", { width, height, viewBox: `-1 -1 ${width} ${height}`, ...label },
+  const room = 1 + (tasks.some(({ depends_on: needed }) => needed.some((id) => !spots.has(id))) ? STUB : 0);
+  const frame = { width: width + room - 1, height: height + room - 1 };
+  return svg("svg", { ...frame, viewBox: `${-room} ${-room} ${frame.width} ${frame.height}`, ...label },
     ...arrows, ...tasks.map((task) => box(task, spots.get(task.id), shape)));
 }
 
@@ -131,6 +201,14 @@ function arrow([x, y], [u, v], { width, downwards }) {
   return svg("g", { class: "arrow" },
     svg("path", { d: `M${point(from, 0)}C${point(from, bend)} ${point(to, -bend)} ${point(to, -7)}` }),
     svg("path", { class: "tip", d: `M${point(to, -8, -4)}L${point(to, -1)}L${point(to, -8, 4)}Z` }));
+}
+
+const STUB = 14;
+
+/** A task waits for one that is not drawn. */
+function stub([x, y], { width, downwards }) {
+  const d = downwards ? `M${x + width / 4} ${y - STUB}V${y}` : `M${x - STUB} ${y + HEIGHT / 4}H${x}`;
+  return svg("g", { class: "arrow stub" }, svg("path", { d }));
 }
 
 function box({ id, title, status }, [x, y], { width, letters }) {

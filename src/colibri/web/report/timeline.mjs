@@ -13,13 +13,18 @@ const MOST_TASKS = 1_000; // to choose from
 
 // type of entry → the box that shows or hides it
 const GROUPS = {
-  thought: "thought", move: "move", claim: "move", creation: "task", edit: "task", call: "call", open: "call", refused: "refused",
-  other: "other", erasure: "other", hidden: "other", gap: "other",
+  thought: "thought", move: "move", claim: "move", creation: "task", edit: "task", call: "call", open: "call",
+  refused: "refused", other: "other", erasure: "other", hidden: "other", gap: "other",
 };
+const DEEDS = { edit: "edit", run: "run" }; // class of a deed → its box, else "deed"
 
 /** The boxes of an entry: a thought may come with moves of its task. */
 function groupsOf(entry) {
   if (isOthers(entry)) return ["others"];
+  if (entry.type === "deed") {
+    const box = DEEDS[entry.deed?.sort] ?? "deed";
+    return entry.deed?.isFailed ? [box, "failed"] : [box];
+  }
   const kinds = entry.type === "thought" ? entry.changes.map(kindOf) : [];
   return [...new Set([entry.type, ...kinds].map((kind) => GROUPS[kind]))];
 }
@@ -48,6 +53,7 @@ export class Timeline {
     const options = tasks.slice(0, MOST_TASKS).map(({ id, title }) =>
       el("option", { value: id }, `${id} ${plain(title ?? "", 40)}`));
     $("by-task").append(...options);
+    this.others = this.entries.filter(isOthers).length;
   }
 
   listen() {
@@ -59,6 +65,10 @@ export class Timeline {
     };
     $("earlier").onclick = () => this.move(this.from - PORTION, this.to, this.found[this.from]);
     $("later").onclick = () => this.move(this.from, this.to + PORTION, this.found[this.to]);
+    $("show-others").onclick = () => {
+      this.boxFor("others").checked = true;
+      this.filter();
+    };
     globalThis.addEventListener("beforeprint", () => {
       const { from, to } = this;
       this.move(0, MOST_PRINTED);
@@ -67,18 +77,27 @@ export class Timeline {
   }
 
   clear() {
-    for (const box of this.boxes) box.checked = true;
+    for (const box of this.boxes) box.checked = box.defaultChecked;
     $("by-task").value = "";
     $("search").value = "";
   }
 
-  filter() {
+  boxFor(value) {
+    return this.boxes.find((box) => box.value === value);
+  }
+
+  /** Which of the entries that were found are drawn. */
+  get range() {
+    return [this.from, this.to];
+  }
+
+  filter([from, to] = [0, PORTION]) {
     const shown = new Set(this.boxes.filter((box) => box.checked).map((box) => box.value));
     const task = $("by-task").value;
     const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     this.found = this.entries.filter((entry) =>
       groupsOf(entry).some((group) => shown.has(group)) && (task === "" || entry.task === task) && this.has(entry, words));
-    this.move(0, PORTION);
+    this.move(from, to);
   }
 
   has(entry, words) {
@@ -112,6 +131,9 @@ export class Timeline {
     $("later").hidden = this.to >= this.found.length;
     $("later").textContent = `Show ${Math.max(0, Math.min(PORTION, this.found.length - this.to))} more`;
     $("shown").textContent = this.shownText();
+    const isLeft = this.others > 0 && !this.boxFor("others").checked;
+    $("show-others").hidden = !isLeft;
+    $("show-others").textContent = `Show ${count(this.others, "entry", "entries")} from before, or by others`;
   }
 
   node(entry) {
@@ -122,7 +144,8 @@ export class Timeline {
   }
 
   shownText() {
-    const [found, all] = [this.found.length, this.entries.length];
+    const isWith = this.boxFor("others").checked;
+    const [found, all] = [this.found.length, this.entries.length - (isWith ? 0 : this.others)];
     const last = Math.min(this.to, found);
     if (found === 0) return "No entry fits.";
     const every = count(all, "entry", "entries");
@@ -148,7 +171,8 @@ export class Timeline {
     if (entry === undefined) return;
     if (!this.found.includes(entry)) {
       this.clear();
-      this.found = this.entries;
+      if (isOthers(entry)) this.boxFor("others").checked = true;
+      this.filter();
     }
     const at = this.found.indexOf(entry);
     this.move(at - BEFORE, at + PORTION, entry);
@@ -157,13 +181,14 @@ export class Timeline {
   /** Only what is about a task. */
   chooseTask(id) {
     this.clear();
+    this.boxFor("others").checked = true;
     $("by-task").value = id;
     if ($("by-task").value !== id) $("search").value = id; // there are too many to choose from
     this.filter();
     $("timeline-title").focus();
   }
 
-  /** Show beside their entries what a verifier found. */
+  /** Show next to their entries what a verifier found. */
   mark(findings) {
     for (const entry of this.findings.keys()) this.nodes.delete(entry);
     this.findings = new Map();

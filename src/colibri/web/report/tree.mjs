@@ -182,7 +182,7 @@ export class Tree {
     const hash = el("code", { "aria-hidden": true }, shortHash(hex(this.hashes.get(key(node)))));
     const attributes = { class: "tree-line", "data-mark": mark, "data-first": first };
     const which = isLeaf ? number("thought", first) : `${count(last - first, "thought")}, ${numbers(node)}`;
-    let text = el("span", { class: "tree-line soft", "data-mark": mark }, `${which}: not in this evidence`);
+    let text = el("span", { class: "tree-line soft", "data-mark": mark }, `${which}: not in this file`);
     if (isLeaf && record !== undefined) {
       const pressed = { "aria-pressed": String(first === this.chosen) };
       const isAltered = this.altered.has(record.seq);
@@ -220,10 +220,10 @@ export class Tree {
     }
     if (this.altered.has(seq)) {
       return ["bad", "This is the root in the seal, but the text shown here does not belong to the hash of this " +
-        "record: what was sealed is another text, which this file does not hold."];
+        "record: a different text was sealed, which this file does not hold."];
     }
     if (!this.isProven) {
-      return ["unclear", "This is the root in the seal; but this report as a whole is not proven: see its verdict."];
+      return ["unclear", "This is the root in the seal, but this report as a whole is not proven: see its verdict."];
     }
     return ["good", "This is the root in the seal: the thought is among those that were sealed, at this place."];
   }

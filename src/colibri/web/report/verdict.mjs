@@ -1,15 +1,14 @@
-// The verdict on the page: its word, what was found, a line for each thing that was checked, and what
-// was not; and the value that a reader brings along.
+// The verdict on the page: one line, and behind it what was found, what was checked and what was not; and
+// the root or head that a reader pastes in.
 
 import { $, button, el, plain } from "./dom.mjs";
 import { isRootOf, rootOf } from "./model.mjs";
 import {
-  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, stretches, VERDICTS,
+  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, stretches,
 } from "./words.mjs";
 
 const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
 const MOST = 100;
-const MISMATCH = "The value that you brought does not match";
 const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
 
 /** Whether no value was compared, because the records do not fit together without one. */
@@ -20,14 +19,23 @@ const isOnlyTheValue = (verdict) =>
   verdict.verdict === "bad" && !isSkipped(verdict) &&
   verdict.findings.every(({ code }) => OUTSIDE_CODES.includes(code));
 
-/** Whether the end of the evidence can be told: nothing of a session can come after its seal. */
+/** Whether the end of the evidence is known: nothing of a session can come after its seal. */
 const hasItsEnd = ({ bundle: { kind }, lines: { sealed } }) => kind === "session" && sealed === "yes";
+
+const isUncovered = ({ findings }) => findings.some(({ code }) => code === "head-not-covered");
+
+/** What the page is about, in a word. */
+const nounOf = ({ bundle }) => NOUNS[bundle?.kind] ?? "report";
+const NOUNS = { session: "session", thoughts: "session", task: "task", log: "project" };
 
 /** Show it; `brought` is a value that fits and what it covers, or null. */
 export function showVerdict(verdict, brought, timeline) {
   const reveal = (seq) => timeline.reveal(seq);
   document.body.dataset.verdict = CLASSES[verdict.verdict];
-  $("verdict-word").textContent = word(verdict, brought);
+  const [word, note] = line(verdict, brought);
+  $("verdict-word").textContent = word;
+  $("verdict-note").textContent = note;
+  $("verdict").open ||= verdict.verdict !== "good";
   $("trust").replaceChildren(...trust(verdict, brought));
   const found = verdict.findings.map((finding) => foundItem(finding, timeline));
   if (verdict.finding_count > found.length) {
@@ -40,21 +48,39 @@ export function showVerdict(verdict, brought, timeline) {
   showAlarm(verdict);
 }
 
-/** The verdict in a few words; a value that fits says how far. */
-function word(verdict, brought) {
-  if (isOnlyTheValue(verdict)) return MISMATCH;
-  const said = VERDICTS[verdict.verdict];
-  if (brought === null) return said;
-  const { covered, left } = brought;
-  if (left.length === 0) return `${said}, and fits your value`;
-  const isOneStretch = covered.length === 1 && covered[0][1] < left[0][0];
-  return `${said}, and fits your value ${isOneStretch ? `up to record ${covered[0][1]}` : "in part"}`;
+/** The one line: a few words, and what they rest on. */
+function line(verdict, brought) {
+  if (isOnlyTheValue(verdict)) return [`This is another ${nounOf(verdict)}`, "than the one you were told about."];
+  if (isUncovered(verdict)) return ["Cannot compare", "this file does not hold the record that your head belongs to."];
+  if (verdict.verdict === "bad") return ["Do not trust this report", "its records were altered, or some are missing."];
+  if (verdict.verdict === "cannot tell") return ["Could not be checked", "so nothing below is proven."];
+  const { records } = verdict.bundle;
+  if (brought !== null) return [known(verdict, brought), upTo(brought)];
+  const open = mayLackItsEnd(verdict) ? " The end is open." : "";
+  return ["Intact.", `All ${count(records, "record")} fit together; not yet compared with a root you received separately.${open}`];
+}
+
+/** That a value fits: what it says of this file. */
+function known(verdict, { root }) {
+  const noun = nounOf(verdict);
+  if (root === null || noun === "session") return `This is the ${noun} that you were told about.`;
+  const { session } = verdict.seals.find((one) => isRootOf(root, one));
+  return `Session ${session} in this ${noun} is the session that you were told about.`;
+}
+
+/** How far a value that fits goes. */
+function upTo({ root, covered, left }) {
+  if (root !== null) return "Its sealed thoughts are the ones that were sealed.";
+  if (left.length === 0) return "Every record is as it was when you received the head.";
+  return `As far as ${stretches(covered)}: that is where your head ends.`;
 }
 
 /** It was not possible to check at all. */
 export function showProblem(problem) {
   document.body.dataset.verdict = "unclear";
-  $("verdict-word").textContent = VERDICTS["cannot tell"];
+  $("verdict-word").textContent = "Could not be checked";
+  $("verdict-note").textContent = "so nothing below is proven.";
+  $("verdict").open = true;
   const why = `The check itself failed: ${plain(String(problem), 300)}.`;
   $("trust").textContent = `${why} Save the evidence below, and check it with colibri_verify.py.`;
 }
@@ -63,7 +89,7 @@ function showAlarm(verdict) {
   const isBad = verdict.verdict === "bad";
   const alarm = $("alarm");
   alarm.hidden = !isBad;
-  const begin = isOnlyTheValue(verdict) ? MISMATCH : "Bad evidence";
+  const begin = isOnlyTheValue(verdict) ? "Your root or head does not match" : "Do not trust this report";
   alarm.textContent = isBad ? `${begin}. ${findingText(verdict.findings[0])}.` : "";
   document.title = `${isBad ? "BAD: " : ""}${document.title.replace(/^BAD: /, "")}`;
 }
@@ -78,69 +104,47 @@ function foundItem(finding, timeline) {
 
 // How far to trust it, in a few sentences.
 
-const GIVER =
-  "What it covers is what had been recorded when the value was given out, if it was kept since then where the sender " +
-  "of this file could not change it. Copied from this page, or come with it, it proves nothing.";
-const TRUTH = "None of this proves that what the agent wrote is true.";
-const POSSIBLE =
-  "So either this is what was recorded; or anyone who had this file or the log has cut it or written it anew, which " +
-  "takes no secret; or this page itself was changed. To tell the first two apart, get the root or a head by another " +
-  "way and compare it below; against the third, check the saved evidence with a verifier of your own.";
-
-/** What the value that fits says of the records here, and what it leaves. */
-function covers({ root, covered, left }) {
-  const name = root === null ? "head" : "root";
-  const begin = `The ${name} that you brought fits.`;
-  if (left.length === 0) return `${begin} It covers every record here.`;
-  const thoughts = root === null ? "" : ", the sealed thoughts that are here among them";
-  return `${begin} It covers ${stretches(covered)}${thoughts}. It does not cover ${stretches(left)}: for these ` +
-    "this file alone speaks.";
-}
-
 function trust(verdict, brought) {
   const says = (...sentences) => sentences.map((text) => el("p", {}, text));
   if (isOnlyTheValue(verdict)) {
     return says(
-      "By itself the evidence holds. Look for a slip first: a wrong digit, or a value of another session or log. If " +
-        "the value is right, this file does not hold what was recorded when it was given out: it was cut or written " +
-        "anew, or is of another log. Do not rely on this report.",
+      "Look for a typing mistake first, or a value of another session. If the value is right, this is not what you were " +
+        "told about: it is something else, or it was truncated or rewritten since.",
     );
   }
   if (verdict.verdict === "bad") {
+    return says("What it shows below is what the file says, not what was recorded.");
+  }
+  if (isUncovered(verdict)) {
     return says(
-      "Do not rely on this report. What it shows below is what the file says, not what was recorded.",
+      "If your head is the answer to a call of this very work, the file was truncated. Otherwise paste a head of one of " +
+        "the records here.",
     );
   }
-  if (verdict.findings.some(({ code }) => code === "head-not-covered")) {
-    return says(
-      "The head that you brought is of a record that is not in this file, so the two cannot be compared. If it is " +
-        "the answer to a call of this very work, the file was cut. Else use a head of one of the records here, or " +
-        "clear the field.",
-    );
-  }
-  if (verdict.verdict === "cannot tell") {
-    return says("This evidence could not be judged, so nothing below is proven.");
-  }
-  const meaning = brought === null ? [POSSIBLE] : [covers(brought), GIVER];
-  return [...says(fitting(verdict)), ...mayLackItsEnd(verdict), ...says(...meaning, TRUTH)];
+  if (verdict.verdict === "cannot tell") return says("The evidence is not in a form that can be checked.");
+  if (brought !== null) return says(fitting(verdict));
+  const end = mayLackItsEnd(verdict);
+  return [...says(fitting(verdict)), ...(end ? [el("p", { class: "unclear" }, end)] : []), ...says(
+    "Whoever has the file could have rewritten all of it. A root or head that you received separately rules that out: " +
+      "paste it here.",
+  )];
 }
 
-/** What holds without any value from elsewhere. */
+/** What holds without any value from outside. */
 function fitting({ not_checked: notes }) {
   return notes.some(({ code }) => code === "gaps")
-    ? "Each record below fits its own hash, and those that stand side by side fit together: none of them was changed " +
-      "or moved without the rest being written anew. Between some of them others are left out. The rules for tasks " +
-      "were kept, as far as can be seen."
-    : "The records below fit together without a break: nothing was changed, taken out of the middle or moved without " +
-      "the rest being written anew. The rules for tasks were kept.";
+    ? "Your browser has just computed every hash again: each record here is unchanged, and neighbouring records fit " +
+      "together. Some records in between are not in this file."
+    : "Your browser has just computed every hash again: no record was changed, removed or reordered, and the rules for " +
+      "tasks were kept.";
 }
 
+/** Why the last records could be missing without a trace; null where they cannot. */
 function mayLackItsEnd(verdict) {
-  if (hasItsEnd(verdict)) return [];
+  if (hasItsEnd(verdict)) return null;
   const { kind, head } = verdict.bundle;
-  const why = kind === "session" ? "this session is not sealed here" : "nothing here marks it";
-  const text = `The end may be missing: ${why}, and what came after record ${head.seq} could be cut off without a trace.`;
-  return [el("p", { class: "unclear" }, text)];
+  const why = kind === "session" ? "This session is not sealed" : "No seal marks the end";
+  return `${why}, so records after ${head.seq} could be missing without a trace.`;
 }
 
 // The lines.
@@ -175,15 +179,15 @@ function seal({ seq, session, count: size, root }) {
 
 function erased({ erased: seqs, erased_count: size }, reveal) {
   if (seqs === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (size === 0) return ["none", [el("p", {}, "No content was deleted.")]];
-  const text = `${count(size, "content was", "contents were")} deleted; the places are kept, and marked. `;
+  if (size === 0) return ["none", [el("p", {}, "No text was erased.")]];
+  const text = `${count(size, "text was", "texts were")} erased on purpose; the records keep their places. `;
   return [String(size), [el("p", {}, text, ...recordButtons(seqs, size, reveal))]];
 }
 
 function openCalls({ open_calls: calls, open_call_count: size }, reveal) {
   if (calls === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (size === 0) return ["none", [el("p", {}, "Each call has ended.")]];
-  const text = "A call that has no end was still running, or its server stopped. It changed nothing. ";
+  if (size === 0) return ["none", [el("p", {}, "Every call has ended.")]];
+  const text = "A call without an end was still running, or its server stopped. It changed nothing. ";
   const buttons = recordButtons(calls.map(({ seq }) => seq), size, reveal);
   return [String(size), [el("p", {}, text, ...buttons)]];
 }
@@ -200,12 +204,9 @@ function showNotChecked(verdict, brought) {
     const left = brought === null ? undefined : LEFT[code]?.(brought, verdict);
     return el("li", {}, left ?? NOT_CHECKED[code] ?? plain(detail), more);
   });
-  const page = "Whether this page is genuine: a forged one could claim anything. Who must be sure saves the " +
-    "evidence and checks it with a verifier of their own.";
+  const page = "Whether this page is genuine: check the saved evidence with a verifier you got yourself.";
   $("not-checked").replaceChildren(...items, el("li", {}, page));
-  const number = items.length + 1;
-  $("not-checked-count").textContent = `Not checked: ${count(number, "thing")}`;
-  $("to-checked").textContent = `What was checked, and ${count(number, "thing that was", "things that were")} not`;
+  $("not-checked-count").textContent = `What this check cannot show (${items.length + 1})`;
 }
 
 // What a value that fits leaves open.
@@ -213,17 +214,17 @@ const LEFT = {
   "outside-head": ({ root, left }, verdict) => {
     const { seq } = verdict.bundle.head;
     const name = root === null ? "head" : "root";
-    const anew = `Whether anything in ${stretches(left)} was written anew: the ${name} that you brought does not ` +
-      `cover it. A head of record ${seq} would cover the last of these.`;
-    return hasItsEnd(verdict) ? anew : `${anew} And whether what came after record ${seq} was cut off.`;
+    const rewritten = `Whether ${stretches(left)} were rewritten: they came after what your ${name} covers. A head of ` +
+      `record ${seq} covers the last of them.`;
+    return hasItsEnd(verdict) ? rewritten : `${rewritten} And whether anything after record ${seq} is missing.`;
   },
   "outside-root": ({ covered }, { seals }) =>
     (seals.every(({ seq }) => covered.some(([first, last]) => first <= seq && seq <= last))
-      ? "Whether the seal’s root was published, too. The head that you brought covers the seal, and so its root."
+      ? "Whether the seal’s root was passed on, too. Your head covers the seal, and so its root."
       : undefined),
 };
 
-// What the reader brings along.
+// What the reader pastes.
 
 /** {root, head} of a text, null where it is empty, undefined where it is neither. */
 export function parseOutside(text, model) {
@@ -255,41 +256,34 @@ function fromJson(text) {
   }
 }
 
-/** That what was brought is a hash of this evidence, but no root; `compare(text)` takes it as a head. */
+/** That what was pasted is a hash of this evidence, but no root; `compare(text)` takes it as a head. */
 export function showKnownHash({ what, seq }, hash, compare) {
   const head = `${seq}:${hash}`;
   const said = [KNOWN[what](seq)];
-  if (what === "record") said.push(el("code", {}, head), ". ", button("Compare it so", () => compare(head)));
+  if (what === "record") said.push(el("code", {}, head), ". ", button("Compare it as a head", () => compare(head)));
   $("outside-answer").className = "unclear";
   $("outside-answer").replaceChildren(...said);
 }
 
 const KNOWN = {
-  record: (seq) => `This is no root but the hash of record ${seq}. As a head it is `,
+  record: (seq) => `This is not a root but the hash of record ${seq}. As a head it is `,
   content: (seq) => `This is the hash of the content of record ${seq}, which is neither a root nor a head.`,
-  absent: (seq) => `This is no root but the hash of record ${seq}, which is not in this evidence.`,
+  absent: (seq) => `This is not a root but the hash of record ${seq}, which is not in this file.`,
 };
 
-/** Whether what was brought along fits, next to the field. */
-export function showAnswer(verdict, outside) {
-  const [className, text] = answer(verdict, outside);
+/** Whether what was pasted fits, next to the field; `brought` as for the verdict. */
+export function showAnswer(verdict, outside, brought) {
+  const [className, text] = answer(verdict, outside, brought);
   $("outside-answer").className = className;
   $("outside-answer").textContent = text;
 }
 
-function answer(verdict, outside) {
-  if (isSkipped(verdict)) {
-    return ["bad", "It was not compared, because the evidence is bad without it."];
-  }
+function answer(verdict, { root }, brought) {
+  if (isSkipped(verdict)) return ["bad", "It was not compared: the evidence is damaged without it."];
   const against = verdict.findings.find(({ code }) => OUTSIDE_CODES.includes(code));
-  if (against === undefined) return ["good", fits(verdict, outside)];
-  if (against.code === "head-not-covered") return ["unclear", `Cannot tell. ${findingText(against)}.`];
-  const name = outside.root === null ? "head" : "root";
-  return ["bad", `Bad: this ${name} does not fit. ${findingText(against)}.`];
-}
-
-function fits({ seals }, { root, head }) {
-  if (head !== null) return `It fits: record ${head.seq} is the one that this head belongs to.`;
-  const seal = seals.find((one) => isRootOf(root, one));
-  return `It fits: this is the root of the seal in record ${seal.seq}.`;
+  if (against === undefined && brought !== null) return ["good", `${known(verdict, brought)} ${upTo(brought)}`];
+  if (against === undefined) return ["bad", "It matches, but the evidence is damaged."];
+  if (against.code === "head-not-covered") return ["unclear", `Cannot compare. ${findingText(against)}.`];
+  const name = root === null ? "head" : "root";
+  return ["bad", `This is another ${nounOf(verdict)}: the ${name} does not match. ${findingText(against)}.`];
 }

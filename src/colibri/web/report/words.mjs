@@ -1,62 +1,56 @@
-// What the page says, in plain words: tables from the codes of docs/formats.md and of the tools to
-// sentences for somebody who knows nothing of Colibri. Pure.
-
-export const VERDICTS = {
-  good: "The evidence holds",
-  bad: "The evidence is bad",
-  "cannot tell": "Cannot tell",
-};
+// The words of the page: tables from the codes of docs/formats.md and of the tools to sentences that need
+// no knowledge of Colibri. Pure.
 
 // The lines of the verdict: line → its name, and state → what that means.
 export const LINES = {
   intact: {
     name: "Intact",
-    yes: "Every hash was computed again: each record fits its own and the one before it.",
+    yes: "Every hash was computed again: each record fits its own hash and the record before it.",
     no: "Something was altered after it was recorded.",
   },
   complete: {
     name: "Complete",
-    yes: "Nothing is missing whose absence would show. A cut end would not, nor what may stand in a gap.",
+    yes: "No record is missing whose absence could be noticed.",
     no: "Something is missing, or does not belong here.",
   },
   sealed: {
     name: "Sealed",
-    yes: "The session was closed for good: its thoughts are bound together under one root.",
+    yes: "The session is closed for good: its thoughts are bound together under one root.",
     no: "The seal does not fit the thoughts that it should cover.",
-    open: "Not sealed, or not all: when this was written, thoughts could still be added. That is no fault.",
-    none: "There is no session here that could be sealed.",
+    open: "Not sealed, or not all of it: more thoughts could still be added when this was written.",
+    none: "No session here could be sealed.",
   },
   rules: {
     name: "Rules kept",
-    yes: "Tasks moved only as they may, and each change was made by a recorded call.",
-    no: "A rule was broken that Colibri enforces: it did not write these records like this.",
+    yes: "Tasks moved only as they may, and every change was made by a recorded call.",
+    no: "A rule was broken that Colibri enforces, so Colibri did not write these records.",
   },
 };
-export const NOT_THE_VALUE = "Not as the value that you brought says. By itself nothing here is broken.";
+export const NOT_THE_VALUE = "Not as the value you pasted says. By itself nothing here is broken.";
 export const NOT_CHECKED_LINE = "Not checked, because of what was found.";
 
 // §10: what was found → how to say it of a record.
 export const FINDINGS = {
   unreadable: "cannot be read",
-  "too-large": "has a line that is longer than a verifier takes",
+  "too-large": "has a line that is longer than a verifier reads",
   "malformed-bundle": "is not in the format of a bundle",
   "unknown-version": "is in a version that this page does not know",
   "empty-bundle": "holds no records",
-  "head-not-covered": "is not in this evidence, so the head that you gave cannot be compared",
+  "head-not-covered": "is not in this file, so the head you pasted cannot be compared",
   "bad-header": "is not a record as Colibri writes them",
-  "foreign-record": "is of another log",
-  "wrong-order": "stands in the wrong place",
+  "foreign-record": "belongs to another log",
+  "wrong-order": "is in the wrong place",
   "wrong-head": "is not the last record that the evidence itself names",
   "broken-link": "does not follow the record before it",
   "altered-header": "was altered: the record after it follows a different one",
   "stray-payload": "has content that does not belong here",
   "altered-payload": "has content that was altered: it is not what was recorded",
   "bad-payload": "has content that Colibri does not write",
-  "head-differs": "is not the record that the head you gave belongs to",
-  truncated: "is missing: the evidence was cut off before it",
+  "head-differs": "is not the record that the head you pasted belongs to",
+  truncated: "is missing: the evidence was truncated before it",
   "missing-record": "is missing",
   "missing-payload": "lost its content, and no erasure accounts for it",
-  "stray-record": "does not belong into this evidence",
+  "stray-record": "does not belong in this evidence",
   "second-seal": "seals a session that was sealed already",
   "thought-after-seal": "is a thought that came after its session was sealed",
   "wrong-index": "is a thought with the wrong number",
@@ -67,15 +61,15 @@ export const FINDINGS = {
   "change-after-seal": "is a change that came after its session was sealed",
   "bad-proof": "has a proof that does not hold",
   "missing-proof": "has no proof that the seal covers it",
-  "root-differs": "is a seal with another root than the one you gave",
+  "root-differs": "is a seal with a different root than the one you pasted",
   "second-open": "opens a session that was open already",
   "outside-session": "belongs to a session that was not open yet",
   "bad-pair": "does not fit the call that it belongs to",
   "stray-change": "is a change that no call accounts for",
-  "bad-repeat": "says that it repeats a call that it cannot repeat",
-  "wrong-digest": "begins a call that was given another text than it recorded",
+  "bad-repeat": "claims to repeat a call that it cannot repeat",
+  "wrong-digest": "begins a call that was given a different text than it recorded",
   "missing-change": "ends a call whose change is not there",
-  "wrong-server": "was written by a process that another had taken the session over from",
+  "wrong-server": "was written by a process after another process had taken over the session",
   "bad-creation": "does not create a task as tasks are created",
   "wrong-version": "has a version that does not follow",
   "wrong-change": "changes something that was not as it says",
@@ -88,7 +82,7 @@ export const FINDINGS = {
   "missing-evidence": "calls a task done without a recorded thought about it",
   "wrong-holder": "gives a task to a session that did not ask for it, or moves it without taking it",
   "claimed-change": "changes a task that another session held",
-  "wrong-takeover": "takes a task over from a session in a way that does not fit the records",
+  "wrong-takeover": "takes over a task in a way that does not fit the records",
   "bad-erasure": "erases what cannot be erased",
   "erased-payload": "should be erased, but its content is here",
 };
@@ -108,24 +102,21 @@ const ABOUT_ALL = new Set(
 
 // §11: what was not checked → why that matters.
 export const NOT_CHECKED = {
-  truth: "Whether what was recorded is true, and whether something happened that was never recorded.",
-  clock: "The times: they are the server’s own. The order is that of the numbers.",
-  arguments: "Whether a call’s arguments other than its texts, and its answer, of which only a hash is kept, fit what it " +
-    "recorded.",
+  truth: "Whether what the agents wrote is true, and whether anything happened that was never recorded.",
+  clock: "Whether the clock was right: the times are the server’s own. The numbers give the order.",
+  arguments: "Whether a call’s arguments (other than its texts) and its answer fit what it recorded: only hashes are kept.",
   "outside-head":
-    "Whether the whole log was written anew, or cut off at its end. That takes a head or a root that " +
-    "you have from elsewhere: compare it at the top of this page.",
-  "outside-root": "Whether the seal’s root is the one that was published: compare that at the top of this page.",
-  size: "Of how many thoughts the root is that you brought: it came without its size, the number before the colon.",
-  gaps:
-    "What stands between the records that are here, and whether those on both sides of a gap are of the same log.",
-  undisclosed: "What the records say of which only the headers are here.",
-  erased: "Contents that were erased and can no longer be read.",
-  evidence: "Whether the thoughts that allowed a task to be done exist: they are not part of this evidence.",
-  takeover: "How long the holder of a task had been silent before another session took the task over.",
-  repeats: "Whether the first of two calls with the same key was the same call: it is not part of this evidence.",
+    "Whether the whole log was rewritten, or its end cut off. A root or head that you received separately shows it.",
+  "outside-root": "Whether this seal’s root is the one that was passed on. Paste that one above.",
+  size: "How many thoughts the pasted root covers: it came without the number before the colon.",
+  gaps: "What is between the records that are here, and whether both sides of a gap belong to the same log.",
+  undisclosed: "What those records say of which only the headers are here.",
+  erased: "Texts that were erased.",
+  evidence: "Whether the thoughts exist that allowed a task to be done: they are not in this file.",
+  takeover: "How long the holder of a task had been silent before another session took it over.",
+  repeats: "Whether two calls with the same key were the same call: the first is not in this file.",
   rules: "The session’s other thoughts, and all calls and tasks.",
-  skipped: "Seals, calls and tasks, because the records themselves are not sound.",
+  skipped: "Seals, calls and tasks, because the records themselves are damaged.",
 };
 
 // Why a call did not do what it was asked; {} is filled from what it met.
@@ -140,21 +131,24 @@ const REFUSALS = {
       ? "the task waits for others that are not finished"
       : `the task waits for ${waiting.slice(0, 5).join(", ")}, not finished then`,
   ERR_WRITEBACK_REQUIRED: () => "no thought about the task had been recorded, so it could not be called done",
-  ERR_CLAIMED: () => "another session held the task, or had taken it over, or went on with this session",
-  ERR_KEY_REUSED: () => "its key had come before with other arguments",
-  ERR_SESSION_NOT_FOUND: () => "there is no such session",
-  ERR_SESSION_EXISTS: () => "there was a session of this name already",
-  ERR_ALREADY_FINALIZED: () => "the session was sealed already, and takes nothing more",
+  ERR_CLAIMED: ({ holder }) =>
+    holder === null
+      ? "another session held the task, or another process had resumed this session"
+      : `session ${holder} held the task`,
+  ERR_KEY_REUSED: () => "its key had been used before with different arguments",
+  ERR_SESSION_NOT_FOUND: () => "no such session exists",
+  ERR_SESSION_EXISTS: () => "a session with this name already existed",
+  ERR_ALREADY_FINALIZED: () => "the session was already sealed, and nothing can be added to it",
   ERR_NOT_FINALIZED: () => "the session was not sealed yet",
   ERR_NO_RECORDS: () => "the session had no thoughts that could be sealed",
   INVALID_PARAMS: () => "its arguments did not have the right form; only their size and hash were kept",
-  "-32602": () => "there is no such tool, or it was not available",
+  "-32602": () => "the tool does not exist or was not available",
   HANDLER_ERROR: () => "it failed inside the server",
   AUDIT_ENTER_FAILED: () => "it could not be recorded, so it did not run",
 };
 const OUTCOMES = {
   refused: "a rule of the server did not allow it",
-  invalid: "it was not a call that the server takes",
+  invalid: "it was not a valid call",
   error: "it failed inside the server",
   cancelled: "it was cancelled before it ran",
 };
@@ -168,7 +162,7 @@ export function refusalReason({ code, outcome, met }) {
 const TOOLS = {
   task_create: ["Created a task", "Tried to create a task"],
   task_get: ["Looked at a task", "Tried to look at a task"],
-  task_update: ["Called for a change and changed nothing", "Tried to change a task"],
+  task_update: ["Asked for a change that changed nothing", "Tried to change a task"],
   task_list: ["Listed tasks", "Tried to list tasks"],
   task_next_actions: ["Asked what to do next", "Tried to take the next task"],
   audit_session_start: ["Opened a session", "Tried to open a session"],
@@ -178,8 +172,8 @@ const TOOLS = {
   merkle_root: ["Asked for the seal", "Tried to ask for the seal"],
   audit_verify_chain: ["Had the log verified", "Tried to have the log verified"],
   skill_list: ["Listed skills", "Tried to list skills"],
-  server_ping: ["Asked whether the server is there", "Tried to reach the server"],
-  server_health: ["Asked how the server is", "Tried to ask how the server is"],
+  server_ping: ["Checked that the server answers", "Tried to reach the server"],
+  server_health: ["Asked for the server’s health", "Tried to ask for the server’s health"],
 };
 
 /** What the call of an entry did, or tried to do. */

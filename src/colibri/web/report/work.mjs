@@ -1,0 +1,68 @@
+// Files and commands: which files an agent's tools changed, which commands failed, and what is not known,
+// as its host reported it.
+
+import { $, copyable, cut, el, stored } from "./dom.mjs";
+import { coverageOf, editedFiles } from "./deeds.mjs";
+import { link, names } from "./story.mjs";
+import { count } from "./words.mjs";
+
+const FEW = 10;
+const MOST = 200;
+
+/** Show them, if any host reported anything; `reveal(seq)` leads to a record in the timeline. */
+export function showWork({ own, entries }, reveal) {
+  const mine = entries.filter(({ isOwn, deed }) => isOwn && deed !== null);
+  $("deeds").hidden = mine.length === 0;
+  if (mine.length === 0) return;
+  const files = editedFiles(mine);
+  const runs = mine.filter(({ type, deed }) => type === "deed" && deed.sort === "run" && deed.event !== "tool.begin");
+  const failed = mine.filter(({ type, deed }) => type === "deed" && deed.isFailed);
+  $("deed-list").replaceChildren(
+    el("dl", {},
+      row("Changed files", files.length === 0 ? [el("p", {}, "None was reported.")] : fileList(files, reveal)),
+      row("Commands", [el("p", {}, `${count(runs.length, "command")} ran.`)]),
+      row("Failed", failed.length === 0 ? [el("p", {}, "Nothing was reported to have failed.")] : failures(failed, reveal)),
+      row("Not known", notKnown(coverageOf(own, mine))),
+    ),
+  );
+}
+
+function row(name, what) {
+  return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, ...what));
+}
+
+function fileList(files, reveal) {
+  const drawn = (some) => some.map(({ path, edits, sha256, size, seq }) => el("li", {},
+    el("p", {}, path === null ? "a file outside the project" : el("b", {}, stored(path)), ` ${count(edits, "edit")} `, link(seq, reveal)),
+    el("p", { class: "soft" }, sha256 === null ? "gone, or not read, after the last edit" : copyable(sha256, `the hash of ${path ?? "the file"}`),
+      size === null ? "" : ` ${count(size, "byte")}`)));
+  const shown = [el("ul", { class: "lines", id: "files" }, ...drawn(files.slice(0, FEW)))];
+  if (files.length > FEW) {
+    const rest = files.slice(FEW, MOST);
+    shown.push(el("details", { id: "more-files" }, el("summary", {}, `${count(files.length - FEW, "more file")}`),
+      el("ul", { class: "lines" }, ...drawn(rest)),
+      files.length > MOST ? el("p", {}, `And ${count(files.length - MOST, "more")}: see Step by step.`) : null));
+  }
+  return shown;
+}
+
+function failures(failed, reveal) {
+  const said = failed.slice(0, FEW).map(({ deed: { command, event, exit, tool }, seq }) => {
+    const how = event === "tool.denied" ? "denied" : exit === null ? "failed" : `exit code ${exit}`;
+    return el("p", { class: "failure" }, el("b", { class: "bad" }, how), " ", el("code", {}, stored(cut(command ?? tool ?? "an action", 120))), " ", link(seq, reveal));
+  });
+  if (failed.length > FEW) said.push(el("p", {}, `And ${count(failed.length - FEW, "more")}: see Step by step.`));
+  return said;
+}
+
+/** What the reports leave open. */
+function notKnown({ hosts, lost, late, open, unpaired, settings }) {
+  const said = [];
+  if (open > 0) said.push(`${count(open, "action began and its end was", "actions began and their ends were")} not reported.`);
+  if (lost > 0) said.push(`${count(lost, "action was", "actions were")} lost before it could be recorded.`);
+  if (unpaired > 0) said.push(`${count(unpaired, "report does", "reports do")} not say which action it is about, so begins and ends cannot be matched.`);
+  if (settings > 1) said.push("The settings of the host’s hooks changed in between.");
+  if (late > 0) said.push(`${count(late, "report was", "reports were")} recorded later than it happened.`);
+  said.push("What an agent does outside the tools of its host, and what its host does not report, is not here.");
+  return [el("p", {}, "Reported by ", ...names(hosts), "."), ...said.map((text) => el("p", {}, text))];
+}
