@@ -196,6 +196,7 @@ function replay(entries) {
     for (const record of entry.changes) {
       if (isChange(record) && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
       if (record.kind === "thought" && tasks.has(record.task)) think(tasks.get(record.task), entry);
+      if (record.kind === "session.seal") release(tasks, record.session);
     }
     if (entry.type === "refused") entry.met = met(tasks, entry);
   }
@@ -208,6 +209,11 @@ const isEnded = (task) => TERMINAL.includes(task?.status);
 /** Those that have not ended, as far as is known here. */
 const openOf = (tasks, ids) => ids.filter((id) => !isEnded(tasks.get(id)));
 
+/** A claim ends with its session, as it does with its task. */
+function release(tasks, session) {
+  for (const task of tasks.values()) if (task.holder === session) task.holder = null;
+}
+
 function change(tasks, record, entry) {
   if (!tasks.has(record.task)) tasks.set(record.task, newTask(record));
   const task = tasks.get(record.task);
@@ -218,6 +224,7 @@ function change(tasks, record, entry) {
   }
   const { set, attempt = task.attempt } = record.body;
   for (const [name, [, now]] of Object.entries(set)) task[name] = now;
+  if (isEnded(task)) task.holder = null;
   task.attempt = attempt;
   task.changed = record.at;
   if ("status" in set) {

@@ -46,7 +46,7 @@ class Report {
       for (const tree of this.trees.values()) tree.doubt(verdict);
       this.timeline.mark(verdict.findings);
       this.showSeal(); // after the verdict: it takes as many hashes again
-      if (outside !== null) showAnswer(verdict, outside, covers);
+      if (outside !== null) showAnswer(verdict, covers);
     } catch (problem) {
       if (mine === this.turn) showProblem(problem);
     }

@@ -22,9 +22,7 @@ export function agentsOf(records, tasks, openers) {
     if (record.at > one.last_at) one.last_at = record.at;
     COUNTED[record.kind](one, record, opener);
   }
-  for (const { holder, status } of tasks) {
-    if (openers.has(holder) && status !== "DONE" && status !== "CANCELLED") opener(holder).holds += 1;
-  }
+  for (const { holder } of tasks) if (openers.has(holder)) opener(holder).holds += 1;
   return [...agents.values()].sort((a, b) => (a.last_at < b.last_at ? 1 : -1));
 }
 

@@ -248,11 +248,14 @@ function refusals({ entries }, reveal) {
 }
 
 function erasures({ entries }, reveal) {
-  const gone = entries.filter(({ isOwn }) => isOwn).flatMap(({ erasures: found = new Map() }) => [...found]);
+  const gone = entries.filter(({ isOwn, erasures: found }) => isOwn && found?.size > 0);
   if (gone.length === 0) return [];
-  const said = gone.slice(0, FEW).map(([seq, { body, at }]) => {
-    const why = body?.reason == null ? ", no reason was given" : [": ", el("q", {}, stored(cut(body.reason, 200)))];
-    return sentence(`The text of record ${seq} was erased on ${span(at, at)}`, ...[why].flat(), " ", link(seq, reveal, "show its place"));
+  const said = gone.slice(0, FEW).map(({ seq, type, agent, task, erasures: found }) => {
+    const [{ body, at }] = found.values();
+    const what = type === "thought" ? "The text of a thought" : "A text";
+    const who = [agent === null ? "" : " by ", agent === null ? "" : stored(agent), task === null ? "" : " about ", task === null ? "" : stored(task)];
+    const why = body?.reason == null ? [", without a reason"] : [": ", el("q", {}, stored(cut(body.reason, 200)))];
+    return sentence(what, ...who, ` was erased on ${span(at, at)}`, ...why, " ", link(seq, reveal));
   });
   if (gone.length > FEW) said.push(sentence(`And ${count(gone.length - FEW, "more text")}.`));
   return [row("Erased", said)];

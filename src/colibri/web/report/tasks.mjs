@@ -74,7 +74,7 @@ function row(task, openers, choose) {
   if (status === "INIT" && waits.length === 0) facts.push("can be started");
   if (waits.length > 0) facts.push(`waits for ${plain(list(waits), 160)}`);
   const agent = openers.get(holder) ?? null;
-  const held = holder === null || status === "DONE" || status === "CANCELLED" ? [] : ["held by ", ...names(agent === null ? [] : [agent]), agent === null ? "" : " in ", stored(holder)];
+  const held = holder === null ? [] : ["held by ", ...names(agent === null ? [] : [agent]), agent === null ? "" : " in ", stored(holder)];
   const label = { "aria-label": `${id} in the timeline` };
   return el("li", { class: "task", "data-status": status },
     el("p", { class: "task-name" }, el("b", {}, id), " ", title === null ? lost() : stored(cut(title, 300))),

@@ -272,18 +272,17 @@ const KNOWN = {
 };
 
 /** Whether what was pasted fits, next to the field; `brought` as for the verdict. */
-export function showAnswer(verdict, outside, brought) {
-  const [className, text] = answer(verdict, outside, brought);
+export function showAnswer(verdict, brought) {
+  const [className, text] = answer(verdict, brought);
   $("outside-answer").className = className;
   $("outside-answer").textContent = text;
 }
 
-function answer(verdict, { root }, brought) {
+function answer(verdict, brought) {
   if (isSkipped(verdict)) return ["bad", "It was not compared: the evidence is damaged without it."];
   const against = verdict.findings.find(({ code }) => OUTSIDE_CODES.includes(code));
   if (against === undefined && brought !== null) return ["good", `${known(verdict, brought)} ${upTo(brought)}`];
   if (against === undefined) return ["bad", "It matches, but the evidence is damaged."];
   if (against.code === "head-not-covered") return ["unclear", `Cannot compare. ${findingText(against)}.`];
-  const name = root === null ? "head" : "root";
-  return ["bad", `This is another ${nounOf(verdict)}: the ${name} does not match. ${findingText(against)}.`];
+  return ["bad", `This is another ${nounOf(verdict)}: what you pasted does not match it.`];
 }

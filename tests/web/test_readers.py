@@ -1,0 +1,57 @@
+"""Ten questions about one report, with the right answers: what a reader needs is on the page, in sight.
+
+readers.json has the questions, to be put to people who know nothing of Colibri; each `fact` is a part
+of the page's visible text that its answer rests on, before anything is opened.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web import readers
+from tests.web.conftest import NewReader
+
+QUESTIONS = json.loads(Path(__file__).with_name("readers.json").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> readers.Asked:
+    return readers.play(tmp_path_factory.mktemp("readers"))
+
+
+def test_each_answer_rests_on_what_the_page_shows(asked: readers.Asked, reader: NewReader) -> None:
+    ada = reader(asked.page)
+    shown = " ".join(ada.page.inner_text("body").split())
+    missing = {
+        one["question"]: [fact for fact in one["facts"] if fact not in shown] for one in QUESTIONS
+    }
+    assert {question: facts for question, facts in missing.items() if facts} == {}
+    assert len(QUESTIONS) == 10
+
+
+def test_the_root_that_the_agent_was_given_is_known_again(
+    asked: readers.Asked, reader: NewReader
+) -> None:
+    """A right root is welcomed, and nothing after it takes that back."""
+    ada = reader(asked.page)
+    ada.page.click("#verdict summary")
+    answer = ada.compare(asked.root)
+    assert answer == (
+        "This is the session that you were told about."
+        " Its sealed thoughts are the ones that were sealed."
+    )
+    line = " ".join(ada.text("#verdict-line").split())
+    assert line == answer
+    trust: Any = ada.text("#trust")
+    assert not [word for word in ("could", "however", "not proven", "only") if word in trust]
+
+
+def test_a_root_of_another_session_is_called_that(asked: readers.Asked, reader: NewReader) -> None:
+    ada = reader(asked.page)
+    ada.page.click("#verdict summary")
+    answer = ada.compare("8:" + "0" * 64)
+    assert answer == "This is another session: what you pasted does not match it."
+    assert ada.text("#verdict-word") == "This is another session"
+    assert ada.verdict == "bad"
