@@ -61,8 +61,14 @@ class Reader:
         """Also of entries outside the window, which have no inner text yet."""
         return self.page.text_content(selector) or ""
 
+    def open_verdict(self) -> None:
+        """What is behind the one line."""
+        if self.page.get_attribute("#verdict", "open") is None:
+            self.page.click("#verdict > summary")
+
     def compare(self, value: str) -> str:
         """Paste a root or head; the answer, when it is there."""
+        self.open_verdict()
         self.page.fill("#outside-value", value)
         self.page.press("#outside-value", "Enter")
         self.page.wait_for_selector("#outside-answer:not(:empty)")

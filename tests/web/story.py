@@ -7,8 +7,8 @@ from tests.support.client import Server
 JSON = dict[str, Any]
 TO_VERIFY = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
 INTENT = (
-    "Customers report invoices that are off by a cent. Find the cause, mend it, and show that it is"
-    " mended."
+    "Customers report invoices that are off by a cent. Find the cause, fix it, and show that it is"
+    " fixed."
 )
 
 
@@ -65,8 +65,8 @@ def play(server: Server) -> Told:
     agent = Agent(server)
     cause = agent.task("Find out why invoices are rounded twice", assignee="ada", priority="high")
     agent.start(cause)
-    mend = agent.task("Round once, at the end", cause)
-    tell = agent.task("Tell the customers concerned", mend)
+    fix = agent.task("Round once, at the end", cause)
+    tell = agent.task("Tell the customers concerned", fix)
     agent.think("plan", cause, "Reproduce one of the reported invoices first.")
     agent.move(cause, "GATHER", "ANALYZE")
     agent.think(
@@ -79,17 +79,17 @@ def play(server: Server) -> Told:
     agent.move(cause, "PLAN", "APPLY", "VERIFY")
     agent.think("decision", cause, "The rounding per line in invoice.total() is the cause.")
     agent.move(cause, "DONE")
-    agent.move(mend, *TO_VERIFY)
-    agent.is_refused("task_update", task_id=mend, status="DONE")
-    agent.think("reflection", mend, "This broke credit notes: negative amounts round down.")
-    agent.move(mend, *TO_VERIFY)
+    agent.move(fix, *TO_VERIFY)
+    agent.is_refused("task_update", task_id=fix, status="DONE")
+    agent.think("reflection", fix, "This broke credit notes: negative amounts round down.")
+    agent.move(fix, *TO_VERIFY)
     agent.look()
-    agent.think("decision", mend, "Sums are exact fractions, rounded once, half to even.")
+    agent.think("decision", fix, "Sums are exact fractions, rounded once, half to even.")
     agent.is_refused(
         "thought_record", session_id=agent.session, task_id="T-9999", type="plan", content="so"
     )
-    agent.think("reflection", mend, "All 212 invoices of last month come out as on paper.")
-    agent.move(mend, "DONE")
+    agent.think("reflection", fix, "All 212 invoices of last month come out as on paper.")
+    agent.move(fix, "DONE")
     agent.move(tell, "GATHER")
     agent.think("plan", tell, "The letter needs a person’s approval, so this stays open.")
-    return Told(agent.session, (cause, mend, tell), *agent.seal())
+    return Told(agent.session, (cause, fix, tell), *agent.seal())

@@ -36,7 +36,6 @@ def test_the_root_that_the_agent_was_given_is_known_again(
 ) -> None:
     """A right root is welcomed, and nothing after it takes that back."""
     ada = reader(asked.page)
-    ada.page.click("#verdict summary")
     answer = ada.compare(asked.root)
     assert answer == (
         "This is the session that you were told about."
@@ -50,7 +49,6 @@ def test_the_root_that_the_agent_was_given_is_known_again(
 
 def test_a_root_of_another_session_is_called_that(asked: readers.Asked, reader: NewReader) -> None:
     ada = reader(asked.page)
-    ada.page.click("#verdict summary")
     answer = ada.compare("8:" + "0" * 64)
     assert answer == "This is another session: what you pasted does not match it."
     assert ada.text("#verdict-word") == "This is another session"

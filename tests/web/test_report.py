@@ -64,15 +64,23 @@ def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: 
     ada = reader(page)
     assert ada.verdict == "good"
     assert ada.text("h1") == real.INTENT
+    ada.open_verdict()
     states = ada.page.locator("#lines .state").all_inner_texts()
     assert states == ["✓ yes", "✓ yes", "✓ yes", "✓ yes", "– none", "– none"]
+    assert ada.text("#outcome") == (
+        "ada and an agent that gave no name created 2 tasks, finished 2 of the 3 tasks they worked"
+        f" on, left {kept.tasks[2]} unfinished and sealed the session."
+    )
     summary = ada.text("#summary")
-    assert "An agent that called itself ada." in summary
-    assert "7 thoughts" in summary
     assert f"{kept.tasks[1]} Round once, at the end: DONE, in attempt 2." in summary
     assert f"{kept.tasks[2]} Tell the customers concerned: GATHER." in summary
-    assert "Of 3 tasks 2 are done and 1 was begun and is not finished." in summary
-    assert f"{kept.session}: sealed with 7 thoughts" in summary
+    assert "T-0002 failed its check, and attempt 2 began: This broke credit notes" in summary
+    agents = ada.page.locator("#agents li").all_text_contents()
+    assert agents == [
+        "ada in test 17 thoughts.",
+        "An agent that gave no name in test 12 tasks created, 2 tasks finished, 1 task tried again"
+        " and 3 refused calls.",
+    ]
     assert ada.page.locator(".entry[data-type=thought]").count() == 7
     assert "Invoice 1043 has three lines of 0.335." in ada.text("#entries")
     assert f"{kept.root}, the same as in the seal" in ada.text("#tree-root")
@@ -90,7 +98,8 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
     ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     assert ada.verdict == "bad"
     assert f"Record {seq} has content that was altered" in ada.text("#alarm")
-    assert "The evidence is bad" in ada.text("#said")
+    assert ada.text("#verdict-word") == "Do not trust this report"
+    assert ada.page.is_visible("#findings")  # a bad verdict opens by itself
     assert "altered-payload" in ada.text("#findings")
     assert ada.page.title().startswith("BAD: ")
     assert ada.page.locator("#lines .state").all_inner_texts()[0] == "✗ no"
@@ -117,7 +126,7 @@ def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewRead
     entry = ada.page.locator(f"#entry-{seq}")
     assert entry.locator(".facts button").text_content() == "in the seal, with another text"
     entry.locator("summary").click()
-    expect(entry).to_contain_text("thought 3 of 7, but with another text than below")
+    expect(entry).to_contain_text("thought 3 of 7, but the text below is a different one")
     ada.page.click("#tree li:nth-child(4) button")  # this one is as it was, but who would know
     assert "this report as a whole is not proven" in ada.text("#proof p.unclear")
     marked = "(selector) => getComputedStyle(document.querySelector(selector)).color"
@@ -136,15 +145,20 @@ def test_it_says_no_more_than_holds_without_a_value_from_elsewhere(
     page: Path, reader: NewReader
 ) -> None:
     ada = reader(page)
-    said = ada.text("#trust")
-    assert "taken out of the middle or moved without the rest being written anew" in said
-    assert "anyone who had this file or the log has cut it or written it anew" in said
-    assert "or this page itself was changed" in said
-    assert "The end may be missing" not in said  # nothing can follow the seal
+    line = " ".join(ada.page.inner_text("#verdict-line").split())
+    assert line.startswith("Intact. All ")
+    assert line.endswith("not yet compared with a root you received separately.")
+    assert not ada.page.is_visible("#trust")  # one line, until it is asked for more
+    ada.open_verdict()
+    said = ada.page.inner_text("#trust")
+    assert "no record was changed, removed or reordered" in said
+    assert "Whoever has the file could have rewritten all of it." in said
+    assert "missing" not in said  # nothing can follow the seal
     assert "certain" not in ada.text("main")
     help = " ".join(ada.text("#outside-help").split())
-    assert "where the sender of this file cannot change it" in help
-    assert "from the one you doubt, proves no more than the file" in help
+    assert "before anyone had a reason to change the records" in help
+    assert "A value that came with this file shows nothing new." in help
+    assert "Whether this page is genuine" in ada.text("#not-checked")
 
 
 def test_of_a_session_that_was_cut_before_its_seal_the_end_may_be_missing(
@@ -159,12 +173,13 @@ def test_of_a_session_that_was_cut_before_its_seal_the_end_may_be_missing(
     cut = {"headers": kept_back, "payloads": payloads}
     ada = reader(with_evidence(page, {**evidence, **cut, "head": {"seq": last, "leaf": leaf}}))
     assert ada.verdict == "good"
-    missing = f"this session is not sealed here, and what came after record {last}"
+    assert "The end is open." in ada.text("#verdict-line")
+    missing = f"This session is not sealed, so records after {last} could be missing"
     assert missing in ada.text("#trust .unclear")
     ada.compare(f"{last}:{leaf}")
     assert missing in ada.text("#trust .unclear")  # a value of the last record is none of its end
-    assert "Bad: this head does not fit." in ada.compare(kept.head)
-    assert "it was cut or written anew" in ada.text("#trust")
+    assert "This is another session" in ada.compare(kept.head)
+    assert "it was truncated or rewritten since" in ada.text("#trust")
     assert ada.page.locator("#findings button").count() == 0  # what is not here cannot be shown
 
 
@@ -174,8 +189,8 @@ def test_evidence_that_lacks_the_end_it_names_is_bad_by_itself(
     evidence = evidence_in(page)
     evidence["headers"].pop()
     ada = reader(with_evidence(page, evidence))
-    assert ada.text("#verdict-word") == "The evidence is bad"
-    assert "because the records themselves are not sound" in ada.text("#not-checked")
+    assert ada.text("#verdict-word") == "Do not trust this report"
+    assert "because the records themselves are damaged" in ada.text("#not-checked")
     assert ada.page.locator("#findings button").count() == 0
 
 
@@ -207,13 +222,14 @@ def test_a_root_or_head_from_elsewhere_is_compared(
 ) -> None:
     """What the agent's client was answered, kept somewhere else."""
     ada = reader(page)
-    assert "It fits: this is the root of the seal" in ada.compare(kept.root)
+    told = "This is the session that you were told about."
+    assert f"{told} Its sealed thoughts" in ada.compare(kept.root)
     assert ada.verdict == "good"
-    assert "It fits: record" in ada.compare(f" {kept.head.upper()}\n")
+    assert f"{told} Every record" in ada.compare(f" {kept.head.upper()}\n")
     assert ada.verdict == "good"
     seq, _, head = kept.head.partition(":")
     receipt = {"log": evidence_in(page)["log"], "seq": int(seq), "head": head}
-    assert "It fits: record" in ada.compare(json.dumps(receipt))
+    assert f"{told} Every record" in ada.compare(json.dumps(receipt))
 
 
 def test_a_hash_of_this_evidence_raises_no_alarm_and_can_be_compared_as_a_head(
@@ -226,7 +242,7 @@ def test_a_hash_of_this_evidence_raises_no_alarm_and_can_be_compared_as_a_head(
     ada.page.wait_for_selector("body[data-verdict=good]")
     assert not ada.page.is_visible("#alarm")
     ada.page.click("#outside-answer button")
-    expect(ada.page.locator("#outside-answer")).to_contain_text("It fits: record")
+    expect(ada.page.locator("#outside-answer")).to_contain_text("that you were told about")
     expect(ada.page.locator("#outside-value")).to_have_value(kept.head)
     content = json.loads(_headers(page)[9])["payload"]
     assert "the content of record 10, which is neither a root nor a head" in ada.compare(content)
@@ -244,7 +260,7 @@ def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
     headers = [json.loads(header) for header in _headers(path)]
     after = next(b for a, b in pairwise(headers) if b["seq"] > a["seq"] + 1)
     ada = reader(path)
-    said = f"the hash of record {after['seq'] - 1}, which is not in this evidence"
+    said = f"the hash of record {after['seq'] - 1}, which is not in this file"
     assert said in ada.compare(after["prev"])
     assert ada.verdict != "bad"
     assert between not in ada.text("main")
@@ -257,28 +273,22 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     last = int(kept.head.split(":")[0])
     thought = last - 4
     ada = reader(page)
-    anew = "the whole log was written anew"
-    assert anew in ada.text("#not-checked")
+    whole = "the whole log was rewritten"
+    assert whole in ada.text("#not-checked")
     ada.compare(kept.root)
-    assert ada.text("#verdict-word").endswith(f"fits your value up to record {thought}")
-    assert "The records below fit together without a break" in ada.text("#trust")
     left = f"records {thought + 1} to {last}"
-    assert f"The root that you brought fits. It covers records 1 to {thought}" in ada.text("#trust")
-    assert f"It does not cover {left}" in ada.text("#trust")
-    assert anew not in ada.text("#not-checked")
-    assert f"Whether anything in {left} was written anew" in ada.text("#not-checked")
-    assert "cut off" not in ada.text("#not-checked")  # nothing can follow the seal
+    assert whole not in ada.text("#not-checked")
+    assert f"Whether {left} were rewritten" in ada.text("#not-checked")
+    assert "missing" not in ada.text("#not-checked")  # nothing can follow the seal
     ada.compare(kept.head)
-    assert ada.text("#verdict-word") == "The evidence holds, and fits your value"
-    assert "It covers every record here." in ada.text("#trust")
-    assert "written anew" not in ada.text("#not-checked")
-    assert "The head that you brought covers the seal" in ada.text("#not-checked")
+    assert "Every record is as it was" in ada.text("#verdict-line")
+    assert "rewritten" not in ada.text("#not-checked")
+    assert "Your head covers the seal" in ada.text("#not-checked")
     early = b64decode(evidence_in(page)["headers"][9])
-    ada.compare(f"10:{hashlib.sha256(bytes(1) + early).hexdigest()}")
-    assert f"It covers records 1 to 10. It does not cover records 11 to {last}" in (
-        ada.text("#trust")
-    )
-    assert "compare that at the top" in ada.text("#not-checked")  # the root: it does not cover that
+    answer = ada.compare(f"10:{hashlib.sha256(bytes(1) + early).hexdigest()}")
+    assert answer.endswith("As far as records 1 to 10: that is where your head ends.")
+    assert f"Whether records 11 to {last} were rewritten" in ada.text("#not-checked")
+    assert "Paste that one above" in ada.text("#not-checked")  # the root: it does not cover that
 
 
 def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_path: Path) -> None:
@@ -288,13 +298,14 @@ def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_pat
     lab.think("S-1")
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     ada.compare(f"{head.seq}:{head.leaf.hex()}")
-    assert f"whether what came after record {head.seq + 3} was cut off" in ada.text("#not-checked")
+    assert f"whether anything after record {head.seq + 3} is missing" in ada.text("#not-checked")
 
 
 def test_the_root_and_head_of_the_file_are_shown_and_copied(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     ada = reader(page, permissions=["clipboard-read", "clipboard-write"])
+    ada.open_verdict()
     assert ada.page.locator("#values code").all_inner_texts() == [kept.root, kept.head]
     ada.page.get_by_role("button", name="copy the head").click()
     expect(ada.page.locator("#values .copy").nth(1)).to_have_text("copied")
@@ -312,6 +323,7 @@ def test_without_a_clipboard_a_value_is_copied_as_a_selection_or_left_selected(
     ada = reader()
     ada.page.add_init_script(NO_CLIPBOARD)
     ada.open(page)
+    ada.open_verdict()
     ada.page.click("#values .copy")
     expect(ada.page.locator("#values .copy").first).to_have_text("copied")
     ada.page.focus("#outside-value")
@@ -327,18 +339,17 @@ def test_a_root_or_head_that_does_not_fit_is_said(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     ada = reader(page)
-    assert "Bad: this root does not fit." in ada.compare("0" * 64)
+    assert "This is another session" in ada.compare("0" * 64)
     assert ada.verdict == "bad"
-    assert ada.text("#verdict-word") == "The value that you brought does not match"
+    assert ada.text("#verdict-word") == "This is another session"
     assert ada.page.is_visible("#alarm")
     assert ada.compare(kept.root[:-1]).startswith("This is neither")
     ada.page.wait_for_selector("body[data-verdict=good]")  # no longer judged by the value before
-    assert "Cannot tell." in ada.compare("99999:" + "0" * 64)  # of a record that is not here
-    assert "If it is the answer to a call of this very work, the file was cut." in ada.text(
-        "#trust"
-    )
+    assert "Cannot compare." in ada.compare("99999:" + "0" * 64)  # of a record that is not here
+    truncated = "If your head is the answer to a call of this very work, the file was truncated."
+    assert truncated in ada.text("#trust")
     assert ada.verdict == "unclear"
-    assert "Bad: this head does not fit." in ada.compare(kept.head[:-64] + "0" * 64)
+    assert "This is another session" in ada.compare(kept.head[:-64] + "0" * 64)
     assert ada.verdict == "bad"
     ada.page.fill("#outside-value", "")
     ada.page.press("#outside-value", "Enter")
@@ -430,9 +441,10 @@ def test_the_evidence_can_be_saved_and_checked_by_another_verifier(
     kept: real.Told, page: Path, reader: NewReader, tmp_path: Path
 ) -> None:
     ada = reader(page)
-    advice = " ".join(ada.text("#checked .controls").split())
-    assert "from the Colibri repository and not from the sender: src/colibri_verify.py" in advice
-    assert "python3 colibri_verify.py FILE --root HEX --head NUMBER:HEX" in advice
+    ada.open_verdict()
+    advice = " ".join(ada.text("#verdict-full").split())
+    assert "python3 colibri_verify.py FILE" in advice
+    assert "from the Colibri repository, not from whoever sent you this report" in advice
     with ada.page.expect_download() as saving:
         ada.page.click("#save")
     assert saving.value.suggested_filename == f"{kept.session}.colibri.json"
@@ -460,7 +472,7 @@ def test_a_task_is_told_with_the_proofs_of_its_thoughts(reader: NewReader, tmp_p
     assert ada.text("h1") == "mend the roof"
     assert "before the rain" in ada.text("#summary")
     lines = ada.page.locator("#tree li").all_inner_texts()
-    assert ["not in this evidence" in line for line in lines] == [True, False, True]
+    assert ["not in this file" in line for line in lines] == [True, False, True]
     ada.page.click("#entries button:has-text('in the seal')")
     assert "the thought is among those that were sealed" in ada.text("#proof")
 
@@ -495,16 +507,18 @@ def test_what_is_erased_open_or_not_there_is_shown_as_that(
     lab.erase(*sorted([thought.seq, *lab.seqs("session.open"), *lab.seqs("task.text")]))
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     assert ada.verdict == "good"
-    assert "3 contents were deleted" in ada.text("#lines")
+    assert "3 texts were erased" in ada.text("#lines")
     assert f"record {open_at}" in ada.text("#lines")
     erased = ada.page.locator(f"#entry-{thought.seq}").text_content() or ""
-    assert "Erased." in erased
+    assert "Erased, as record" in erased
     assert "reason: asked for" in erased
-    assert "It has no end" in ada.text(f"#entry-{open_at}")
-    hidden = "2 records that name no session or task of this report; only headers are here"
+    assert "It did not end" in ada.text(f"#entry-{open_at}")
+    hidden = "2 records that name no session or task of this report; only their headers are here"
     assert hidden in ada.text("#entries")
-    assert "title erased" in ada.text("#task-list")
-    assert "The text was erased." in ada.text("#summary")
+    assert "title erased" in ada.text("#task-groups")
+    assert "Its text was erased." in ada.text("#summary")
+    assert f"The text of a thought about {task} was erased" in ada.text("#summary")
+    ada.open_verdict()
     ada.page.click("#lines button:has-text('record')")
     assert ada.page.evaluate("document.activeElement.className") == "entry"
 
@@ -516,7 +530,7 @@ def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) ->
     )
     everything = ada.page.evaluate(types)
     assert {"thought", "creation", "move", "call", "refused", "other"} <= set(everything)
-    for group in ("thought", "move", "task", "call", "others", "other"):
+    for group in ("thought", "move", "task", "call", "other"):
         ada.page.uncheck(f"#filters input[value={group}]")
     expect(ada.page.locator("#shown")).to_contain_text(re.compile(r"^[1-9] of "))
     assert ada.page.evaluate(types) == ["refused"]
@@ -529,7 +543,7 @@ def test_the_timeline_is_filtered_and_searched(page: Path, reader: NewReader) ->
     ada.page.fill("#search", "no such word")
     _settled(ada.page, "No entry fits.")
     ada.page.click("#clear")
-    ada.page.click("#task-list li:nth-child(3) button")
+    ada.page.click("#task-groups li:nth-child(3) button")
     _settled(ada.page, "3 of ")
     assert "Tell the customers concerned" in ada.text("#entries")
 
@@ -589,19 +603,25 @@ def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: New
     bodies = [json.loads(b64decode(x["body"])) for x in evidence_in(page)["payloads"].values()]
     moves = [body for body in bodies if "status" in body.get("set", {}) and body["version"] > 1]
     ada = reader(page)
-    assert f"7 thoughts, 2 new tasks, {len(moves)} moves of tasks and" in ada.text("#summary")
     labels = ada.page.locator("#filters fieldset label").all_inner_texts()
     assert [" ".join(label.split()) for label in labels][1:3] == [
         f"Task moves {len(moves)}",
         "New and edited tasks 2",
     ]
     assert "Before, or by others 1" in [" ".join(label.split()) for label in labels]
+    assert ada.page.locator(".entry[data-others]").count() == 0
+    assert ada.text("#show-others") == "Show 1 entry from before, or by others"
+    before = ada.page.locator(".entry").count()
+    ada.page.click("#show-others")
+    expect(ada.page.locator(".entry[data-others]")).to_have_count(1)
+    assert ada.page.locator(".entry").count() == before + 1
+    assert not ada.page.is_visible("#show-others")
 
 
 def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewReader) -> None:
     ada = reader(page)
-    links = ada.page.locator("nav a").all()
-    assert len(links) == ada.page.locator("main section").count()
+    links = ada.page.locator("nav a:visible").all()
+    assert len(links) == ada.page.locator("main section:visible").count() == 6
     for link in links:
         section = link.get_attribute("href")
         assert ada.text(f"{section} > h2") == link.text_content()
@@ -609,13 +629,14 @@ def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewRea
 
 def test_the_summary_tells_what_was_decided_and_leads_to_it(page: Path, reader: NewReader) -> None:
     ada = reader(page)
-    decided = ada.page.locator("#summary .line:has(dt:text-is('Decisions on the way'))")
-    assert decided.locator(".quote").count() == 2
-    assert "The rounding per line in invoice.total() is the cause." in decided.inner_text()
-    assert decided.locator(".source").nth(1).inner_text().endswith(" T-0002, attempt 2")
-    decided.get_by_role("button").first.click()
+    decided = ada.page.locator("#decision-list .decision")
+    assert decided.count() == 2
+    assert "The rounding per line in invoice.total() is the cause." in decided.first.inner_text()
+    assert "T-0002 Round once, at the end" in decided.nth(1).inner_text()
+    assert "attempt 2" in decided.nth(1).locator(".facts").inner_text()
+    decided.first.get_by_role("button").click()
     assert "rounding per line" in ada.page.evaluate("document.activeElement.textContent")
-    reflected = ada.page.locator("#summary .line:has(dt:text-is('Last reflection on each task'))")
+    reflected = ada.page.locator("#summary .line:has(dt:text-is('Tasks'))")
     assert reflected.locator(".quote").count() == 1
     assert "All 212 invoices of last month" in reflected.inner_text()
 
@@ -630,10 +651,10 @@ def test_a_decision_of_an_attempt_that_went_back_is_told_as_that(
     lab.move(task, *TO_VERIFY, "GATHER")
     learned = lab.think("S-1", "straw leaks: tiles", type="reflection", task=task).seq
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
-    source = f"R-{given_up} {task}, attempt 1, after which it was tried again"
-    assert f"use straw {source}" in ada.text("#summary")
-    assert f"straw leaks: tiles R-{learned} {task}, attempt 2" in ada.text("#summary")
-    assert "Intent, in the agent’s words" in ada.text("#summary")
+    decided = ada.text("#decision-list")
+    assert "use straw" in decided
+    assert f"attempt 1tried again after thatrecord {given_up}" in decided
+    assert f"straw leaks: tiles record {learned}" in ada.text("#summary")
 
 
 def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_path: Path) -> None:
@@ -648,13 +669,15 @@ def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_p
     facts = ada.page.locator(".task-facts .soft").all_inner_texts()
     assert facts == [
         "1 thought",
-        "0 thoughts · not begun, may begin now · worked on by others only",
-        f"0 thoughts · not begun · waits for {second} · worked on by others only",
+        "0 thoughts · can be started",
+        f"0 thoughts · waits for {second}",
     ]
-    summary = ada.text("#summary")
-    assert "This session finished 1 task.Of 1 task 1 is done.T-0001 first: DONE." in summary
-    assert "2 other tasks are shown because this work names or depends on them" in summary
-    assert ada.text("#task-count").endswith("2 INIT (not begun), 1 DONE.")
+    assert "finished 1 of the 1 task it worked on" in ada.text("#outcome")
+    assert "T-0001 first: DONE." in ada.text("#summary")
+    assert ada.page.locator(".group h3").all_inner_texts() == [
+        "Worked on by this session 1",
+        "Worked on only by others 2",
+    ]
 
 
 def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) -> None:
@@ -663,14 +686,14 @@ def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) ->
     lab.start("S-1", intent="nothing came of it")
     task = lab.create("alone").task_id
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
-    assert "DoneNothing but a session that was opened." in ada.text("#summary")
-    assert ada.text("#task-count") == "No task belongs to this evidence."
-    assert not ada.page.is_visible("#task-rules")
+    assert ada.text("#outcome").endswith("changed no task; the session is still open.")
+    assert ada.text("#task-groups") == "No task belongs to this evidence."
+    assert ada.text("#decision-list") == "No decision was recorded."
     assert "no tree to draw" in ada.page.inner_text("#seal")
     ada.open(write_page(tmp_path / "report.html", task_bundle(lab, task)))
-    assert "Done1 new task. No call" in ada.text("#summary")
-    assert "Decisions" not in ada.text("#summary")
-    assert "The end may be missing: nothing here marks it" in ada.text("#trust")
+    assert ada.text("#outcome") == "The task is not begun."
+    assert "RefusedNo call was refused." in ada.text("#summary")
+    assert "No seal marks the end" in ada.text("#trust")
 
 
 # Hostile texts.
@@ -728,6 +751,7 @@ def test_a_change_between_texts_read_from_the_right_points_to_the_new_one(
     lab.start("S-1", intent="\u05d0\u05d1\u05d2 " * 9, task=task)
     lab.update(task, title="\u05d3\u05d4\u05d5")
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
+    ada.page.click("#show-others")
     old, new = (ada.page.locator(f".change .{side}").bounding_box() for side in ("from", "to"))
     assert old is not None
     assert new is not None
@@ -754,7 +778,7 @@ def test_an_injected_script_does_not_run(page: Path, reader: NewReader) -> None:
 def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
     text = page.read_text("utf-8")
     forged = page.with_name("changed.html")
-    forged.write_text(text.replace('bad: "The evidence is bad"', 'bad: "Good"'), "utf-8")
+    forged.write_text(text.replace('"Do not trust this report"', '"Good"'), "utf-8")
     ada = reader(forged, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
     assert "If this text stays, the page’s program did not run" in ada.text("#trust")
@@ -770,7 +794,7 @@ def test_a_file_that_was_cut_on_its_way_says_so(page: Path, reader: NewReader, m
     torn.write_text(text[: text.index(mark) + 5_000], "utf-8")
     ada = reader(torn, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
-    assert "the file is damaged, was cut off or changed" in ada.text("#trust")
+    assert "the file is damaged, truncated or changed" in ada.text("#trust")
 
 
 # For everybody.
@@ -781,7 +805,8 @@ def test_axe_finds_nothing_to_complain_about(page: Path, reader: NewReader, sche
     """WCAG by axe-core: a good report with all of it open, and a bad one."""
     ada = reader(color_scheme=scheme, bypass_csp=True)  # axe is a script that the policy refuses
     ada.open(page)
-    ada.page.click(".entry summary")
+    for summary in ada.page.locator("summary").all():
+        summary.evaluate("(node) => node.parentElement.open ||= true")
     ada.page.wait_for_selector(".record")
     ada.page.click("#tree li:nth-child(3) button")
     ada.compare("12:abc")
@@ -837,10 +862,13 @@ def test_everything_can_be_done_with_the_keyboard(page: Path, reader: NewReader)
     assert ada.page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
     tab.to("#theme", "Enter")
     assert ada.page.get_attribute("html", "data-theme") == "light"
-    tab.to("nav a[href='#story']")
-    tab.to("#to-checked")
+    tab.to("#verdict > summary", "Enter")
     tab.to("#outside-value")
     tab.to("#values .copy")
+    tab.to("#not-checked-count", "Enter")
+    assert ada.page.is_visible("#not-checked li")
+    tab.to("#save")
+    tab.to("nav a[href='#story']")
     tab.to("#filters input[value=move]", "Space")
     expect(ada.page.locator(".entry[data-type=move]")).to_have_count(0)
     tab.to("#search")
@@ -853,9 +881,6 @@ def test_everything_can_be_done_with_the_keyboard(page: Path, reader: NewReader)
     assert ada.page.get_attribute("#tree button[data-first='4']", "aria-pressed") == "true"
     assert ada.page.evaluate("document.activeElement.dataset.first") == "4"
     tab.to("#proof button")
-    tab.to("#not-checked-count", "Enter")
-    assert not ada.page.is_visible("#not-checked li")
-    tab.to("#save")
 
 
 def test_a_chosen_thought_is_marked_in_the_tree_and_leads_to_the_timeline(
@@ -886,10 +911,10 @@ def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
     assert ada.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(255, 255, 255)"
     )
-    assert ada.text("#verdict-word") == "The evidence holds"
+    assert ada.text("#verdict-word") == "Intact."
     assert ada.page.is_visible("#values code")
     assert "paste" not in ada.page.inner_text("main")
-    assert re.search(r"R-\d+ T-0001", ada.page.inner_text("#summary"))  # no link, but its name
+    assert re.search(r"record \d+", ada.page.inner_text("#summary"))  # no link, but its name
 
 
 def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
@@ -1027,6 +1052,6 @@ def test_a_tree_of_thousands_unfolds_where_one_looks(large: Path, reader: NewRea
     ada.page.click("#proof button")
     assert "thought 2345:" in ada.page.evaluate("document.activeElement.textContent")
     ada.page.click("#clear")
-    _settled(ada.page, "All 3,497 entries; here are 1 to 100.")
+    _settled(ada.page, "All 3,496 entries; here are 1 to 100.")
     ada.page.locator("#later").press("Enter")  # entries take their real size while one scrolls
-    _settled(ada.page, "All 3,497 entries; here are 1 to 200.")
+    _settled(ada.page, "All 3,496 entries; here are 1 to 200.")

@@ -82,10 +82,12 @@ def test_a_session_that_only_planned_is_said_to_have_created_its_tasks(
     assert len(calls_of(tmp_path, "plan")) == 1 + MANY
     page = page_of(tmp_path, "plan", reader)
     summary = page.text("#summary")
-    assert f"Done{MANY} new tasks. No call that is shown here was refused." in summary
-    assert f"This session created {MANY} tasks." in summary
-    assert "T-0001 step 0: DONE, moved there by session work." in summary
-    assert "An agent that called itself ada." in summary
+    assert page.text("#outcome").startswith(f"ada created {MANY} tasks and left T-0002, ")
+    assert "No call was refused." in summary
+    assert "T-0001 step 0: DONE by bea in session work." in summary
+    assert f"{MANY} tasks created." in page.text("#agents")
+    assert "1 task finished" not in page.text("#agents")
+    assert "Meanwhile: bea, in session work, on T-0001" in page.text("#other-work")
     assert "this way" not in summary
     assert boxes(page)["New and edited tasks"] == MANY
     assert "Thoughts" not in boxes(page)
@@ -106,14 +108,17 @@ def test_a_session_is_not_credited_with_what_its_task_depended_on(
     assert done_by(tmp_path, "plant") == {"created": 0, "done": 1, "cancelled": 0}
     page = page_of(tmp_path, "plant", reader)
     summary = page.text("#summary")
-    assert "2 thoughts, 6 moves of tasks and 1 task claimed or released." in summary
-    assert "This session finished 1 task.Of 1 task 1 is done." in summary
-    assert "T-0002 plant the tree: DONE." in summary
-    assert "1 other task is shown" in summary
+    assert "T-0002 plant the tree: DONE by bea." in summary
     assert "dig: it holds" not in summary
-    assert "An agent that called itself bea." in summary
-    (others,) = page.page.locator(".task-facts .soft:has-text('others only')").all()
-    assert "T-0001" in others.locator("xpath=../..").inner_text()
+    finished = "bea finished 1 of the 1 task it worked on; the session is still open."
+    assert page.text("#outcome") == finished
+    assert page.page.locator("#agents li").all_text_contents() == [
+        "bea in test 12 thoughts and 1 task finished."
+    ]
+    assert "Before it: ada, in session dig, on T-0001" in page.text("#other-work")
+    assert "T-0001 finished there." in page.text("#other-work")
+    (others,) = page.page.locator("#group-worked-on-only-by-others li").all()
+    assert "T-0001" in others.inner_text()
 
 
 def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
@@ -139,13 +144,15 @@ def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
     assert {call["agent"] for call in calls_of(tmp_path, "left")} == {"ada"}
     page = page_of(tmp_path, "left", reader)
     summary = page.text("#summary")
-    assert "An agent that called itself ada." in summary
-    assert "This session created 2 tasks and finished 1 task." in summary
-    assert "2 thoughts, 2 new tasks, 6 moves of tasks" in summary
-    assert "No call that is shown here was refused." in summary
-    assert "left: this way" in summary
-    assert not [text for text in ("right:", "leave T-1 alone", "bea") if text in summary]
+    ended = "ada created 2 tasks, finished 1 of the 2 tasks it worked on and sealed the session."
+    assert page.text("#outcome") == ended
+    assert page.text("#agents") == "ada in test 12 thoughts, 2 tasks created and 1 task finished."
+    assert "No call was refused." in summary
+    told = summary + page.text("#decisions")
+    assert "left: this way" in told
+    assert not [text for text in ("right:", "leave T-1 alone") if text in told]
     assert boxes(page)["Thoughts"] == 2
+    page.page.click("#show-others")
     others = page.page.locator(".entry[data-others]").all_text_contents()
     assert len(others) == boxes(page)["Before, or by others"] > 0
     assert all("By session right" in text for text in others)
@@ -165,16 +172,14 @@ def test_the_report_of_an_agent_that_died_and_went_on_says_just_that(
     page = page_of(tmp_path, session, reader)
     summary = page.text("#summary")
     assert page.text("h1") == "make it faster"
-    assert "An agent that called itself ada." in summary
+    ended = "ada created 5 tasks, finished 5 of the 5 tasks it worked on and sealed the session."
+    assert page.text("#outcome") == ended
     (client,) = {call["client"] for call in calls}
-    assert f"Through {client}." in summary
-    assert "This session created 5 tasks and finished 5 tasks." in summary
-    assert "Of 5 tasks 5 are done." in summary
-    assert "6 thoughts, 5 new tasks, 30 moves of tasks" in summary
-    assert "No call that is shown here was refused." in summary
-    assert f"{session}: sealed with 6 thoughts" in summary
+    did = "6 thoughts, 5 tasks created and 5 tasks finished."
+    assert page.text("#agents") == f"ada in {client}{did}"
+    assert "No call was refused." in summary
     assert not [text for text in ("thistles", "weed", "bea", "eve") if text in summary]
-    resumed = page.page.locator(".entry:has-text('resumed, in another process')")
+    resumed = page.page.locator(".entry:has-text('resumed in another process')")
     assert resumed.count() == 1
     steps = "T-0001 INIT → GATHER → ANALYZE → PLAN → APPLY"
     assert steps in page.text("#entries")

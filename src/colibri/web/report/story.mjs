@@ -188,9 +188,10 @@ function when({ entries }) {
 function tasks(model, reveal) {
   const { scope, tasks: all, ownTasks, entries } = model;
   if (scope.kind === "log") return [];
-  const own = scope.kind === "session" ? all.filter(({ id }) => ownTasks.has(id)) : all.filter(({ id }) => id === scope.id);
-  if (own.length === 0) return [];
   const last = new Map(thoughtsOf(entries, "reflection").map((entry) => [entry.task, entry]));
+  const isOwn = (id) => (scope.kind === "session" ? ownTasks.has(id) || last.has(id) : id === scope.id);
+  const own = all.filter(({ id }) => isOwn(id));
+  if (own.length === 0) return [];
   const said = own.slice(0, MOST).flatMap((task) => taskLine(task, last.get(task.id), scope, reveal));
   if (own.length > MOST) said.push(sentence(`And ${count(own.length - MOST, "more task")}: see Tasks.`));
   return [row("Tasks", said)];

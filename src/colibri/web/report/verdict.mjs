@@ -122,9 +122,9 @@ function trust(verdict, brought) {
     );
   }
   if (verdict.verdict === "cannot tell") return says("The evidence is not in a form that can be checked.");
-  if (brought !== null) return says(fitting(verdict));
   const end = mayLackItsEnd(verdict);
-  return [...says(fitting(verdict)), ...(end ? [el("p", { class: "unclear" }, end)] : []), ...says(
+  const known = [...says(fitting(verdict)), ...(end ? [el("p", { class: "unclear" }, end)] : [])];
+  return brought !== null ? known : [...known, ...says(
     "Whoever has the file could have rewritten all of it. A root or head that you received separately rules that out: " +
       "paste it here.",
   )];
