@@ -13,6 +13,7 @@ const tree = await load("report/tree.mjs");
 const tasks = await load("report/tasks.mjs");
 const words = await load("report/words.mjs");
 const verdict = await load("report/verdict.mjs");
+const people = await load("report/people.mjs");
 const dom = await load("report/dom.mjs");
 
 const derive = (path) => model.derive(model.readBundle(readFileSync(path, "utf8")));
@@ -22,9 +23,10 @@ const lines = (node) => (node.children.length === 0 ? [[node.first, node.last]] 
 const jobs = {
   // path → the model, as far as it is data
   derive(path) {
-    const { entries, ...rest } = derive(path);
+    const { entries, own, openers, ...rest } = derive(path);
     return {
       ...rest,
+      agents: people.agentsOf(own, rest.tasks, openers),
       entries: entries.map(({ records, changes, erasures, ...entry }) => ({
         ...entry,
         records: records.map(({ seq }) => seq),

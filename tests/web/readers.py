@@ -1,5 +1,6 @@
-"""A session that readers are asked about: two agents, a second attempt, refused moves, a decision with
-alternatives, an erased text, and work of others before and beside it. Played through real servers."""
+"""A session that readers are asked about, played through real servers: two agents, a second
+attempt, refused moves, a decision with alternatives, an erased text, and work of others before it
+and meanwhile."""
 
 import sys
 from pathlib import Path

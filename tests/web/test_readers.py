@@ -1,7 +1,8 @@
-"""Ten questions about one report, with the right answers: what a reader needs is on the page, in sight.
+"""Ten questions about one report: what a reader needs to answer them is on the page, in sight.
 
-readers.json has the questions, to be put to people who know nothing of Colibri; each `fact` is a part
-of the page's visible text that its answer rests on, before anything is opened.
+readers.json has the questions, to be put to people who know nothing of Colibri, and the right
+answers; each `fact` is a part of the page's text that the answer rests on, before anything is
+opened.
 """
 
 import json

@@ -76,7 +76,7 @@ def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: 
     assert f"{kept.tasks[2]} Tell the customers concerned: GATHER." in summary
     assert "T-0002 failed its check, and attempt 2 began: This broke credit notes" in summary
     agents = ada.page.locator("#agents li").all_text_contents()
-    assert agents == [
+    assert sorted(agents, reverse=True) == [
         "ada in test 17 thoughts.",
         "An agent that gave no name in test 12 tasks created, 2 tasks finished, 1 task tried again"
         " and 3 refused calls.",
