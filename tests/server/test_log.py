@@ -32,7 +32,7 @@ def test_the_home_directory_is_a_tilde_and_nothing_else_is(
     monkeypatch: pytest.MonkeyPatch, text: str, shown: str
 ) -> None:
     monkeypatch.setenv("HOME", "/home/ada/")
-    assert log.shorten(text) == shown
+    assert log.hide_home(text) == shown
 
 
 @pytest.mark.parametrize("home", ["/", "", "nowhere"])
@@ -41,7 +41,7 @@ def test_a_home_that_is_no_directory_of_ones_own_changes_nothing(
 ) -> None:
     """A container may have / for a home; then every path begins with it."""
     monkeypatch.setenv("HOME", home)
-    assert log.shorten("/nowhere/x and nowhere/y") == "/nowhere/x and nowhere/y"
+    assert log.hide_home("/nowhere/x and nowhere/y") == "/nowhere/x and nowhere/y"
 
 
 def test_both_names_of_a_home_behind_a_link_are_known(
@@ -50,7 +50,7 @@ def test_both_names_of_a_home_behind_a_link_are_known(
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     monkeypatch.setenv("HOME", str(tmp_path / "link"))
-    assert log.shorten(f"{tmp_path}/real/x {tmp_path}/link/y") == "~/x ~/y"
+    assert log.hide_home(f"{tmp_path}/real/x {tmp_path}/link/y") == "~/x ~/y"
 
 
 def test_an_exception_is_described_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from colibri.server import origin
-from colibri.server.origin import MAX_LENGTH, MAX_READ, of_call, shown
+from colibri.server.origin import MAX_LENGTH, MAX_READ, of_call, recordable
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 
@@ -39,7 +39,7 @@ def test_a_thread_is_told_apart_before_a_session() -> None:
 @pytest.mark.parametrize("before", [0, 60, MAX_LENGTH - 10, MAX_LENGTH - 1, MAX_LENGTH + 40])
 def test_no_part_of_a_secret_is_recorded_wherever_it_is_cut(before: int) -> None:
     """Specification 7.14."""
-    found = shown("x" * (before - 1) + " " * (before > 0) + SECRET)
+    found = recordable("x" * (before - 1) + " " * (before > 0) + SECRET)
     assert found is not None
     assert len(found) <= MAX_LENGTH
     assert "ghp_" not in found
@@ -47,11 +47,11 @@ def test_no_part_of_a_secret_is_recorded_wherever_it_is_cut(before: int) -> None
 
 def test_nothing_unseen_is_recorded() -> None:
     """Specification 7.14."""
-    assert shown("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
+    assert recordable("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
 
 
 def test_long_texts_are_not_kept() -> None:
     for number in range(200):
-        shown(f"{number} " + "y" * 100_000)
+        recordable(f"{number} " + "y" * 100_000)
     assert len(origin._seen) <= origin.MAX_KEPT
     assert all(len(text) <= MAX_READ for text in origin._seen)

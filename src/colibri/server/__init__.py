@@ -1,4 +1,4 @@
-"""The server: threads, signals, MCP. Its public API is what is named here and no more."""
+"""The server: threads, signals, MCP. Only the names listed here are public API."""
 
 from colibri.server.audit import (
     AuditSink,

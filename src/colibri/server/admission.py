@@ -1,6 +1,6 @@
-"""Which calls are admitted: the tools, the mode, the server's condition, and what waits already.
+"""Decides which calls to admit: by tool, mode, the server's condition and the calls that wait.
 
-A call that is admitted goes to its lane; any other is turned away at once.
+An admitted call goes to its lane; any other is turned away at once.
 """
 
 import json
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from colibri.server.life import Life
     from colibri.server.pipeline import Pipeline
 
-NAME = "{}"  # stands for the name of an unknown tool until stage 2 has made it safe to repeat
-MAX_NAME = 4096  # of a tool that does not exist; a secret cut off later might not be recognised
+NAME = "{}"  # placeholder for an unknown tool's name until stage 2 has removed secrets from it
+MAX_NAME = 4096  # of an unknown tool; a secret cut in two by a shorter limit might go unnoticed
 
 
 class Admission:
-    """The door of one server; it is what the wire asks."""
+    """The service behind the wire of one server."""
 
     def __init__(self, mode: "Mode", life: "Life", health: "Health", load: "Load") -> None:
         self.mode = mode
@@ -39,17 +39,17 @@ class Admission:
         self._lanes: dict[str, Callable[[Call], None]]
 
     def attach(self, pipeline: "Pipeline", lanes: "dict[str, Callable[[Call], None]]") -> None:
-        """Where calls go from here."""
+        """Connect what comes next: the pipeline and the lanes' queues."""
         self._pipeline = pipeline
         self._lanes = lanes
 
     def admitted(self) -> "list[Registered]":
-        """The tools that the mode admits, in order."""
+        """The tools that the mode allows, in order."""
         grants = MODE_GRANTS[self.mode]
         return [tool for tool in self.tools.values() if tool.capability in grants]
 
     def tool_list(self) -> bytes:
-        if self._listed is None:  # once connected, the tools stay as they are
+        if self._listed is None:  # the tools cannot change once connected
             listings = [tool.listing for tool in self.admitted()]
             text = json.dumps(listings, ensure_ascii=False, separators=(",", ":"))
             self._listed = text.encode()
@@ -80,7 +80,7 @@ class Admission:
                 self._life.may_load.set()
 
     def cancel(self, request: "Request") -> bool:
-        call = request.work  # None if it is answered just now
+        call = request.work  # None if it has just been answered
         return isinstance(call, Call) and call.cancel()
 
     def _unknown(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON-RPC lines that go out, and which requests are still owed one: each is answered once."""
+"""Outgoing JSON-RPC lines, and the requests still waiting for one: each is answered once."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ class Fault(Exception):
 
 
 class Request:
-    """A request under way; `work` is for whoever serves it, `origin` says where it comes from."""
+    """An unanswered request; `work` is for the code that serves it, `origin` says who sent it."""
 
     __slots__ = ("id", "line", "method", "modern", "origin", "params", "work")
 
@@ -39,7 +39,7 @@ class Request:
 
 
 class Answers:
-    """The calls under way on one connection, and the lines that end them."""
+    """The unanswered calls of one connection, and the lines that answer them."""
 
     def __init__(self, version: str) -> None:
         self.server_info = {"name": "colibri", "title": "Colibri", "version": version}
@@ -47,18 +47,18 @@ class Answers:
         self._lock = threading.Lock()
 
     def answer(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
-        """The line that ends a call with a result, whose members are JSON without the braces.
+        """The line that answers a call; the members of the result are JSON without the braces.
 
-        Empty if the call has ended already.
+        Empty if the call was answered before.
         """
         return self.result_line(request, meta, *members) if self.close(request) else b""
 
     def fail(self, request: Request, code: int, message: str) -> bytes:
-        """The line that ends a call with a JSON-RPC error; empty if it has ended already."""
+        """The line that answers with a JSON-RPC error; empty if the call was answered before."""
         return error_line(request.id, Fault(code, message)) if self.close(request) else b""
 
     def close(self, request: Request) -> bool:
-        """Whether the request was still under way; its id may meanwhile be another one's."""
+        """Whether the request was still unanswered; a newer request may have its id by now."""
         with self._lock:
             if self.open.get(request.id) is not request:
                 return False
@@ -75,12 +75,12 @@ class Answers:
         if not members:
             tail = tail.removeprefix(b",")
         id = b"%d" % request.id if isinstance(request.id, int) else dump(request.id)
-        # In one step: an answer may be large.
+        # One join, not repeated concatenation: an answer may be large.
         return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":{', *members, tail, b"}}\n"))
 
 
 def error_line(id: object, fault: Fault) -> bytes:
-    """The line of an error; its id is null where none is known."""
+    """The line of an error; its id is null if the request's id is unknown."""
     error: dict[str, object] = {"code": fault.code, "message": fault.message}
     if fault.data is not None:
         error["data"] = fault.data
@@ -88,7 +88,7 @@ def error_line(id: object, fault: Fault) -> bytes:
 
 
 def is_id(value: object) -> "TypeGuard[str | int]":
-    """Whether a request may have this id."""
+    """Whether JSON-RPC allows this value as an id."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 

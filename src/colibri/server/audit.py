@@ -1,8 +1,8 @@
-"""The AuditSink seam: who else is told of every call, and the trail on stderr.
+"""AuditSink, which an embedding program may add to observe every call, and the trail on stderr.
 
-The ledger is not a sink: it shares the handler's transaction. A sink is called beside it, at the
-same two points. Where no ledger can be written (READONLY, MINIMAL, SAFE_MODE, a full disk) calls
-are audited as JSON lines on stderr.
+The ledger is not a sink: it shares the handler's transaction. A sink is called in addition, at the
+same two points. When the ledger cannot be written (READONLY, MINIMAL, SAFE_MODE, a full disk),
+calls are audited as JSON lines on stderr.
 """
 
 import json
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from colibri.server.journal import Journal
 
     class AuditSink(Protocol):
-        """Told of each call before its handler runs and after it ended."""
+        """Called before each call's handler runs and after the call ended."""
 
         def enter(self, event: "ToolEnterEvent") -> None:
             """Raise to stop the call: the client gets AUDIT_ENTER_FAILED."""
 
         def exit(self, event: "ToolExitEvent") -> None:
-            """What this raises is logged and changes nothing."""
+            """An exception raised here is logged and changes nothing."""
 else:
 
     class AuditSink:
@@ -36,7 +36,7 @@ else:
 
 
 class ToolEnterEvent(Frozen):
-    """A call is about to run; `args` are validated, or {size, sha256} of a refused request line."""
+    """A call is about to run; `args` is validated, or {size, sha256} of a refused request line."""
 
     __slots__ = ("args", "correlation_id", "timestamp", "tool")
     tool: str
@@ -46,7 +46,7 @@ class ToolEnterEvent(Frozen):
 
 
 class ToolExitEvent(Frozen):
-    """A call ended with the handler's `result` or with an `error`; the other one is None."""
+    """A call ended with the handler's `result` or with an `error`; the other is None."""
 
     __slots__ = ("correlation_id", "duration_ms", "error", "result", "tool")
     tool: str
@@ -60,10 +60,10 @@ class _NoOpSink:
     __slots__ = ()
 
     def enter(self, event: ToolEnterEvent) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def exit(self, event: ToolExitEvent) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 _NO_OP = _NoOpSink()
@@ -75,7 +75,7 @@ def create_noop_audit_sink() -> "AuditSink":
 
 
 class Audit:
-    """Who is told of the calls of one server, beside the ledger."""
+    """Reports the calls of one server to its sink, and to stderr if there is no ledger."""
 
     def __init__(
         self, sink: "AuditSink", journal: "Journal", clock: "Clock", ids: "Ids", say: log.Log
@@ -89,13 +89,13 @@ class Audit:
         self.has_sink = sink is not _NO_OP
 
     def enter(self, call: "Call") -> "Outcome | None":
-        """3, the sink's part; an outcome if it stops the call."""
+        """Stage 3, the sink's part; returns an outcome if the sink stops the call."""
         if isinstance(call.refusal, Cancelled):
             return None
         call.sink_entered = True
         event = ToolEnterEvent(
             tool=call.name,
-            args=call.refused() or call.args,
+            args=call.line_digest() or call.args,
             timestamp=call.enter_ms,
             correlation_id=call.id,
         )
@@ -107,7 +107,7 @@ class Audit:
         return None
 
     def exit(self, call: "Call", outcome: "Outcome") -> None:
-        """5, the sink's part, if it was told of the enter."""
+        """Stage 5, the sink's part."""
         error = outcome.error
         if error is not None and not isinstance(error, Exception):
             error = RuntimeError(f"{type(error).__name__}: {error}")
@@ -123,12 +123,12 @@ class Audit:
         except BaseException as problem:
             self._log("error", f"[colibri] audit-exit sink failed: {log.scrub(str(problem))}")
 
-    def on_stderr(self, call: "Call", outcome: "Outcome") -> None:
-        """The trail that replaces the ledger: a call's enter and exit, as JSON lines."""
+    def write_to_stderr(self, call: "Call", outcome: "Outcome") -> None:
+        """Write a call's enter and exit as JSON lines, in place of ledger records."""
         if not self._journal.configured:
             return
         call.id = call.id or self.new_call_id()
-        enter = call.refused() or {"arguments": call.plain}
+        enter = call.line_digest() or {"arguments": call.plain}
         end: dict[str, object] = {
             "outcome": outcome.outcome,
             "code": outcome.code,
@@ -141,7 +141,7 @@ class Audit:
             self._log.write(json.dumps(record, separators=(",", ":")))
 
     def new_call_id(self) -> str:
-        """For a call that gets none from the ledger."""
+        """An id for a call that gets none from the ledger."""
         self._unrecorded += 1
         recorder = self._journal.recorder
         purpose = f"call without a record of {recorder.server if recorder else 'nobody'}"

@@ -1,14 +1,14 @@
-"""From nothing to a server that answers, in six steps.
+"""Starts a server, in six steps.
 
-    1 create         the parts, each with what it needs: no descriptor, handler or database
-    2 register       the tools, from catalogue.json: msgspec is not loaded yet
+    1 create         the parts, each with what it needs: no descriptor, handler or database yet
+    2 register       the tools, from catalogue.json, without loading msgspec
     3 connect        the transport, before the database, so that no client times out
     4 answer         the handshake: phase1
-    5 load database  lock file, open, migrate, check; on the write thread, as is the next
+    5 load database  lock file, open, migrate, check; this step and the next on the write thread
     6 load domains   tools and skills, the health loop; then phase2
 
-If 5 fails the server stays in phase1: the probes answer and say why, every other call gets
-UNAVAILABLE, and at its end the process exits with 75.
+If step 5 fails, the server stays in phase1: the probes answer and say why, every other call gets
+UNAVAILABLE, and the process later exits with 75.
 """
 
 import json
@@ -53,11 +53,11 @@ _OPENING_SECONDS = 0.1
 
 
 class _Stopping(ResourceError):
-    """The wait for the lock file was given up because nobody needs the database any more."""
+    """The server is shutting down, so it no longer waits for the lock file."""
 
 
 class Parts:
-    """The parts of one server, made from the inside out; each knows those before it at most."""
+    """The parts of one server, built from the inside out: each knows only parts built before it."""
 
     def __init__(  # noqa: PLR0913 - what create_server chooses
         self,
@@ -98,7 +98,7 @@ class Parts:
         self.end = End(life, loop, self.checks, lanes, journal, health, log)
 
     def register(self) -> None:
-        """2: every tool of the catalogue; those that need msgspec get their handlers in step 6."""
+        """Step 2: every tool of the catalogue; those that need msgspec get a handler in step 6."""
         path = os.path.join(os.path.dirname(colibri.__file__), "tools", "catalogue.json")
         with open(path, encoding="utf-8") as file:
             catalogue = json.load(file)
@@ -117,7 +117,7 @@ class Parts:
         tools["server_health"].run = lambda work, args: canonical.encode(self.probes.report())
 
     def start(self) -> None:
-        """3 and 4; 5 and 6 follow on the write thread."""
+        """Steps 3 and 4; steps 5 and 6 follow on the write thread."""
         self.log("info", f"[colibri] starting in mode={self.admission.mode} version={self.version}")
         self.life.phase = "phase1"
         _connect(self.transport, self._limits.startup_timeout_ms / 1000)  # 3
@@ -127,7 +127,7 @@ class Parts:
         self.log("info", "[colibri] ready")
 
     def _load(self) -> None:
-        """When this returns calls can be served or are known to be impossible."""
+        """When this returns, calls can be served, or it is clear that they cannot."""
         self.life.may_load.wait(_OPENING_SECONDS)
         try:
             if self._config is not None and self._load_database(self._config):  # 5
@@ -138,15 +138,15 @@ class Parts:
             self.life.store_ready.set()
 
     def _load_database(self, config: "Config") -> bool:
-        """Whether it is open now; why not is said, and kept in the journal."""
-        # This loads apsw: off the main thread, and not at all in MINIMAL.
+        """Whether the database is open now; a failure is logged and kept in the journal."""
+        # These imports load apsw: not on the main thread, and never in MINIMAL.
         from colibri.store.faults import DatabaseError
         from colibri.store.sqlite import place
         from colibri.store.sqlite.connection import library_version
 
         try:
             if self.admission.mode == Mode.READONLY:
-                self._look(config)
+                self._open_readonly(config)
             else:
                 self._open(config)
         except _Stopping as problem:
@@ -187,7 +187,7 @@ class Parts:
                 idle_shutdown=lambda: self.life.stop_reason is not None and not len(self.load),
             )
             small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
-            _check(opened.db, self.health, whole=small or opened.unclean)
+            _check_store(opened.db, self.health, whole=small or opened.unclean)
         except BaseException:
             self.journal.recorder = None
             opening.close(opened)
@@ -197,12 +197,12 @@ class Parts:
             was = f"[colibri] migrated {config.db_path} from version {opened.migrated_from}"
             self.log("info", f"{was}; the file as it was is {opened.backup}")
 
-    def _look(self, config: "Config") -> None:
+    def _open_readonly(self, config: "Config") -> None:
         from colibri.store.sqlite import opening
 
         connection = opening.open_reader(config.db_path)
         try:
-            _check(connection, self.health, whole=False)
+            _check_store(connection, self.health, whole=False)
         finally:
             connection.close()
         self.journal.status = "open, read-only"
@@ -213,14 +213,14 @@ class Parts:
         time.sleep(seconds)
 
     def _load_domains(self, config: "Config") -> None:
-        # This loads msgspec, and the handlers.
+        # These imports load msgspec and the handlers.
         from colibri.store import skills
         from colibri.tools.catalogue import CATALOGUE
 
         tools, declared = self.admission.tools, {tool.name: tool for tool in CATALOGUE}
         for name in declared.keys() & tools.keys():
             tools[name].bind(declared[name])
-        # The health thread then reads them: that takes PyYAML, for which no call shall wait.
+        # Later the health thread reads them: that loads PyYAML, and no call should wait for that.
         self.health.skill_count = skills.count_files(config.skills_root, config.project)
         reader = self.open_reader(watch_files=True)
         if reader is not None:
@@ -229,10 +229,10 @@ class Parts:
     def open_reader(
         self, patience: "Patience | None" = None, *, watch_files: bool = False
     ) -> "Connection | None":
-        """A read-only connection for a thread of its own; None where no database can be read.
+        """A read-only connection for one thread; None if no database can be read.
 
-        The write thread looks at the files before it commits; where there is none, or with
-        `watch_files`, each transaction of this connection begins with that.
+        The write thread checks the files before it commits. If there is no write thread, or with
+        `watch_files`, each transaction of this connection begins with the same check.
         """
         if self._config is None or self.journal.failure is not None:
             return None
@@ -245,8 +245,8 @@ class Parts:
             watch_files = watch_files or recorder is None
             reader = opening.open_reader(self._config.db_path, watch_files=watch_files)
             if recorder is not None:
-                check_same_place(recorder.opened)  # so both have the same files
-        except (ColibriError, DatabaseError) as problem:  # it was there a moment ago
+                check_same_place(recorder.opened)  # so both connections have the same files
+        except (ColibriError, DatabaseError) as problem:  # it could be opened a moment ago
             cause = "integrity" if isinstance(problem, Damaged) else "io"
             self.health.degrade(cause, str(problem))
             return None
@@ -256,7 +256,7 @@ class Parts:
 
 
 def _connect(transport: "Transport", timeout: float) -> None:
-    """3, within COLIBRI_STARTUP_TIMEOUT_MS."""
+    """Step 3, within COLIBRI_STARTUP_TIMEOUT_MS."""
     failures: list[BaseException] = []
 
     def start() -> None:
@@ -274,8 +274,8 @@ def _connect(transport: "Transport", timeout: float) -> None:
         raise failures[0]
 
 
-def _check(connection: "Connection", health: Health, *, whole: bool) -> None:
-    """A damaged ledger is still opened, for reading: SAFE_MODE says what is wrong with it."""
+def _check_store(connection: "Connection", health: Health, *, whole: bool) -> None:
+    """Check the newest records; a damaged ledger can still be read, in SAFE_MODE."""
     from colibri.store import ledger, verify
     from colibri.store.faults import DatabaseError, fault
     from colibri.store.sqlite import schema

@@ -1,4 +1,4 @@
-"""A tool as the server holds it, a call on its way, how many may wait."""
+"""A registered tool, a call in progress, and the limit on calls that wait."""
 
 import threading
 import time
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Cancelled(Exception):
-    """The client took the call back before it ran."""
+    """The client cancelled the call before it ran."""
 
 
 class UnknownTool(Exception):
-    """There is no such tool, or the mode does not admit it."""
+    """The tool does not exist, or the mode does not allow it."""
 
 
 class Registered:
@@ -48,13 +48,13 @@ class Registered:
         self.sliced = False
         self.session = "caller"
         self.only_reads: Callable[[Any], bool] | None = None
-        self.once = False  # its handler may touch more than the database: never run it again
+        self.once = False  # the handler may change more than the database: never run it twice
         self.validate: Callable[[object], object] = object_only
-        self.plain: Callable[[object], dict[str, object]] = _nothing
+        self.plain: Callable[[object], dict[str, object]] = _no_arguments
         self.run: Callable[[Any, Any], bytes] = _not_loaded
 
     def bind(self, tool: "Tool") -> None:
-        """Take over what only the loaded declaration has: stage 2 and the handler."""
+        """Add what only the loaded declaration has: the validator and the handler."""
         from colibri.tools import schema  # msgspec is loaded after the first answer
 
         self.alone = tool.alone
@@ -69,13 +69,13 @@ class Registered:
 
 
 def object_only(arguments: object) -> object:
-    """Stage 2 of the probes, which must not wait for msgspec: unknown keys are ignored."""
+    """Stage 2 of the probes, without msgspec, which may not be loaded yet; ignores unknown keys."""
     if isinstance(arguments, dict):
         return {}
     raise Invalid([{"path": "", "problem": "not an object", "allowed": "an object"}])
 
 
-def _nothing(args: object) -> dict[str, object]:
+def _no_arguments(args: object) -> dict[str, object]:
     return {}
 
 
@@ -84,18 +84,18 @@ def _not_loaded(work: object, args: object) -> bytes:
 
 
 MAX_CALLS = 1024
-MAX_WAITING_BYTES = 64 * 1024 * 1024  # 32 MiB of lines in ASCII, and those as parsed
+MAX_WAITING_BYTES = 64 * 1024 * 1024  # 32 MiB of ASCII lines and their parsed values
 _taking = threading.Lock()
 
 
 class Call:
     """One tools/call.
 
-    `plain` are its validated arguments as plain values, `redacted` says which secrets they held,
-    `refusal` is why its handler does not run, and then `digest` is all that is kept of its line.
-    `entry` is its enter record. `owner` are the session and the agent whose call it is; `session`,
-    `task` and `agent` are what its next record names: these, or what it has made. `repeats` is the
-    enter of a call that did its work before.
+    `plain` holds the validated arguments as plain values; `redacted` lists the secrets removed from
+    them. `refusal` says why the handler does not run; of such a call's line only `digest` is kept.
+    `entry` is the enter record. `owner` is the session and agent that made the call; `session`,
+    `task` and `agent` go into its next record: the owner's, or those that the call has created.
+    `repeats` is the enter record of an earlier call that already did this call's work.
     """
 
     __slots__ = (
@@ -116,13 +116,13 @@ class Call:
         self.args: object = None
         self.plain: dict[str, object] | None = None
         self.redacted: list[dict[str, str]] = []
-        self.caller: Caller | None = None  # once it is in the ledger
+        self.caller: Caller | None = None  # set when it enters the ledger
         self.owner: tuple[str | None, str | None] = (None, None)
         self.session: str | None = None
         self.task: str | None = None
         self.agent: str | None = None
         self.repeats: int | None = None
-        self.verified: int | None = None  # the record up to which it found the log good
+        self.verified: int | None = None  # the last record that it found valid
         self.refusal: Exception | None = None
         self.digest: tuple[int, str] | None = None
         self.entry: Entry | None = None
@@ -133,40 +133,40 @@ class Call:
         self.sink_entered = False
 
     def begin(self) -> None:
-        """From here on it cannot be cancelled."""
+        """Mark it as running: from now on it cannot be cancelled."""
         with _taking:
             self.taken = True
 
     def cancel(self) -> bool:
-        """Drop it, if no transaction has seen it yet."""
+        """Drop it if it has not begun; whether it was dropped."""
         with _taking:
             self.cancelled = not self.taken
         return self.cancelled
 
     def take(self, args: object, plain: dict[str, object] | None) -> None:
-        """Its arguments as stage 2 left them; None where it refused them."""
+        """Keep the arguments that stage 2 returned; None if it refused them."""
         self.args = args
         self.plain = plain
         selects = self.tool is not None and self.tool.session == "selected"
-        self.owned(None if selects else _id(args, "session_id"), _id(args, "agent_id"))
+        self.set_owner(None if selects else _id(args, "session_id"), _id(args, "agent_id"))
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether it is known that its commit need not be synced."""
+        """Whether the arguments show that it only reads, so its commit needs no sync."""
         asks = None if self.tool is None else self.tool.only_reads
         return self.refusal is None and asks is not None and asks(self.args)
 
-    def owned(self, session: str | None, agent: str | None) -> None:
-        """Whose call it is."""
+    def set_owner(self, session: str | None, agent: str | None) -> None:
+        """Set the session and agent that made the call."""
         self.owner = (session, agent)
-        self.name_again()
+        self.reset_names()
 
-    def refused(self) -> dict[str, object] | None:
-        """What is told of the line of a refused call: its size and hash."""
+    def line_digest(self) -> dict[str, object] | None:
+        """Size and hash of a refused call's line, which are recorded in its place."""
         return self.digest and {"size": self.digest[0], "sha256": self.digest[1]}
 
-    def name_again(self) -> None:
-        """Its next record names its owner and its task: it has made nothing yet."""
+    def reset_names(self) -> None:
+        """Let the next record name the owner and the task again: nothing was created yet."""
         self.session, self.agent = self.owner
         self.task = _id(self.args, "task_id")
         self.repeats = None
@@ -182,8 +182,8 @@ class Call:
             agent=self.agent,
         )
 
-    def lighten(self) -> None:
-        """Keep no more than is needed after stage 2: a line and what it holds may be megabytes."""
+    def drop_line(self) -> None:
+        """Drop what is not needed after stage 2: the line and its values may take megabytes."""
         if self.refusal is not None:
             from colibri.core.canonical import sha256  # hashlib costs 4 ms of start-up
 
@@ -194,10 +194,10 @@ class Call:
 
 
 def weigh(line: bytes) -> int:
-    """An upper bound of the memory of a call that waits: its line, and that as parsed.
+    """An upper bound on the memory of a waiting call: its line and the parsed values.
 
-    One character beyond ASCII makes each of its string take up to 4 bytes; each value takes some
-    64 bytes beside those of its text.
+    One character outside ASCII can make its whole string take 4 bytes a character; each value takes
+    about 64 bytes on top of its text.
     """
     width = 1 if line.isascii() and b"\\u" not in line else 4
     return len(line) * (1 + width) + 64 * structure(line)
@@ -209,7 +209,7 @@ def _id(args: object, field: str) -> str | None:
 
 
 class Load:
-    """Calls accepted and not yet answered, over all lanes, and what they weigh in memory."""
+    """Calls accepted and not yet answered, in all lanes, and the memory they take."""
 
     def __init__(self, emptied: "Callable[[], None]") -> None:
         self._lock = threading.Lock()
@@ -218,7 +218,7 @@ class Load:
         self._emptied = emptied
 
     def accept(self, call: Call) -> bool:
-        """Count a call in, or refuse it because a bound is reached."""
+        """Count a call in; False if a limit is reached."""
         with self._lock:
             if len(self._calls) >= MAX_CALLS or self._bytes + call.weight > MAX_WAITING_BYTES:
                 return False

@@ -1,4 +1,4 @@
-"""The health thread: a check every COLIBRI_HEALTH_INTERVAL_MS, on a connection of its own."""
+"""The health thread: a check every COLIBRI_HEALTH_INTERVAL_MS, on its own connection."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ FOLLOWED_BACK = 1000
 
 
 class Checks:
-    """What a check looks at, and the thread that does so."""
+    """The checks, and the thread that runs them."""
 
     def __init__(
         self,
@@ -43,30 +43,30 @@ class Checks:
         self._thread: threading.Thread | None = None
         self._open: set[str] = set()
         self._seen: int | None = None
-        self._turn = 0
+        self._next_table = 0
 
     def start(self, db: "Connection") -> None:
-        """Begin; the connection is closed at the end."""
+        """Start the thread, which closes the connection when it ends."""
         self._db = db
         self._thread = threading.Thread(target=self._run, name="colibri-health", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """End after the check that runs."""
+        """End the thread after the current check."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(timeout)
 
     def _run(self) -> None:
         try:
-            self.look_at_skills()
+            self.count_skills()
             while not self._stopping.wait(self._limits.health_interval_ms / 1000):
                 self.check()
         finally:
             self._db.close()
 
-    def look_at_skills(self) -> None:
-        """Count those that skill_list would list, which only reading them tells."""
+    def count_skills(self) -> None:
+        """Count the skills that skill_list would list; this has to read the files."""
         from colibri.store import skills  # the health thread runs after the tools are loaded
 
         limits = self._limits
@@ -74,22 +74,22 @@ class Checks:
         self._health.skill_count = len(listing.skills)
 
     def check(self) -> None:
-        """Look at everything once; then at the lanes, which may take longer."""
+        """Check everything once, the lanes last because they may take longer."""
         found: dict[str, str] = {"watchers": "0"}
         try:
-            self.look_at_skills()
-            over = self._look_at_load(found)
-            with self._db:  # which begins with a look at the files and the schema
-                self._look_at_store(self._db, found)
+            self.count_skills()
+            over = self._check_load(found)
+            with self._db:  # the transaction begins with a check of the files and the schema
+                self._check_store(self._db, found)
         except Exception as problem:
-            self._could_not_check(problem, found)
+            self._report_failure(problem, found)
             self._publish(found)
         else:
             self._conclude(found, over)
             self._wait_for_lanes(found, over)
 
     def _wait_for_lanes(self, found: dict[str, str], over: list[str]) -> None:
-        """Time a no-op of ours through each queue; a late lane is told while it is late."""
+        """Time a no-op through each queue; a late lane is reported while it is still late."""
         most = self._limits.health_max_lag_ms
         start, late = self._clock.now_ms(), False
         arrived = [threading.Event() for _ in self._lanes]
@@ -115,17 +115,17 @@ class Checks:
             at_ms=self._clock.now_ms(), checks=dict(found), open_calls=len(self._open)
         )
 
-    def _could_not_check(self, problem: Exception, found: dict[str, str]) -> None:
-        if kind_of(problem) == "damaged":  # that is what the check is for
+    def _report_failure(self, problem: Exception, found: dict[str, str]) -> None:
+        if kind_of(problem) == "damaged":  # the check did its job: this is a finding
             ours = isinstance(problem, Damaged)
             why = str(problem) if ours else f"the database file is damaged: {problem}"
-            self._damage(found, "store", why)
+            self._report_damage(found, "store", why)
             return
         why = f"the health check could not run: {problem}"
         self._health.settle(Condition(state=State.DIAGNOSE, cause="check", why=why))
         found["check"] = why
 
-    def _look_at_load(self, found: dict[str, str]) -> list[str]:
+    def _check_load(self, found: dict[str, str]) -> list[str]:
         limits = self._limits
         measured = (
             ("memory", rss_mb(), limits.health_max_rss_mb, "MB"),
@@ -138,8 +138,8 @@ class Checks:
                 over.append(f"{name} {value} {unit} is over {most}")
         return over
 
-    def _look_at_store(self, db: "Connection", found: dict[str, str]) -> None:
-        # The health thread runs after the database is open.
+    def _check_store(self, db: "Connection", found: dict[str, str]) -> None:
+        # apsw is loaded: the health thread starts after the database is open.
         from colibri.store import ledger, verify
         from colibri.store.sqlite import place, schema
 
@@ -148,24 +148,26 @@ class Checks:
         first = 1 + int.from_bytes(os.urandom(8), "big") % max(1, last)
         breaks = verify.check_range(db, max(1, last - NEWEST + 1), last)
         breaks += verify.check_range(db, first, min(last, first + RANDOM - 1))
-        self._follow(db, last)
+        self._count_open_calls(db, last)
         for worst in breaks[:1]:
-            self._damage(found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}")
+            self._report_damage(
+                found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}"
+            )
         tables = schema.small_tables(db)
-        table = tables[self._turn % len(tables)]
-        self._turn += 1
+        table = tables[self._next_table % len(tables)]
+        self._next_table += 1
         for problem in schema.quick_check(db, table)[:1]:
-            self._damage(found, "quick_check", f"{table}: {problem}")
+            self._report_damage(found, "quick_check", f"{table}: {problem}")
         found["permissions"] = place.exposure(self._limits.db_path) or "ok"
 
-    def _damage(self, found: dict[str, str], check: str, why: str) -> None:
+    def _report_damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why
         self._health.degrade("integrity", why)
 
-    def _follow(self, db: "Connection", newest: int) -> None:
+    def _count_open_calls(self, db: "Connection", newest: int) -> None:
         """Keep count of the calls that were entered and have not exited.
 
-        It begins a little before the first check: what is older and open is for verification.
+        Counting begins a little before the first check; older open calls are left to verification.
         """
         from colibri.store import ledger
 
@@ -187,7 +189,7 @@ def _overload(overloads: list[str]) -> Condition:
 
 
 def rss_mb(statm: str = "/proc/self/statm") -> int | None:
-    """Resident memory in MB, where the system tells: a peak alone would never go down again."""
+    """Resident memory in MB, if the system reports it; a peak would never go down again."""
     try:
         with open(statm, encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20

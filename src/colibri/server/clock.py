@@ -1,13 +1,13 @@
-"""The server's two clocks: monotonic milliseconds for durations, UTC for what is recorded.
+"""The server's two clocks: monotonic milliseconds for durations, UTC for records.
 
-And its patience with another process that holds the database.
+Also how long it waits for another process that holds the database.
 """
 
 import time
 
 FOREVER = float("inf")
 PATIENCE_SECONDS = 10.0
-# Short and always the same: if waits grew, whoever had waited longest would ask least often.
+# Short and constant: with growing waits, the process that has waited longest would try least often.
 _PAUSE = 0.003
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Both, and how long the server is up."""
+    """Both clocks, and how long the server has been up."""
 
     def __init__(
         self, now_ms: "Callable[[], float] | None" = None, start_ms: float | None = None
@@ -33,7 +33,7 @@ class Clock:
         """Now, as RFC 3339 with microseconds."""
         seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
         known, text = self._second
-        if known != seconds:  # formatting a second takes longer than all the rest
+        if known != seconds:  # cached: formatting the seconds is the slow part
             text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
             self._second = (seconds, text)
         return f"{text}.{nanoseconds // 1000:06d}Z"
@@ -44,10 +44,10 @@ def _monotonic_ms() -> float:
 
 
 class Patience:
-    """How long a connection still waits for another process: SQLite asks before each new try.
+    """How long a connection still waits for another process; SQLite calls it before each retry.
 
-    It is `left` in seconds, of 10 for all transactions of a round or of a read; but none in a
-    shutdown with nothing left but records of probes.
+    `left` is in seconds, out of 10 for all transactions of a round or a read. During a shutdown
+    with nothing left to write but records of probes there is no wait.
     """
 
     def __init__(self, idle_shutdown: "Callable[[], bool]" = lambda: False) -> None:
@@ -55,7 +55,7 @@ class Patience:
         self._idle_shutdown = idle_shutdown
 
     def begin(self, until: float = FOREVER) -> None:
-        """A round or a read begins; somebody in it has until then, by the monotonic clock."""
+        """Start a round or a read; `until`, on the monotonic clock, is its earliest deadline."""
         self.left = PATIENCE_SECONDS
         if until != FOREVER:
             self.left = min(self.left, until - time.monotonic())

@@ -1,4 +1,4 @@
-"""The public side of a server: create_server, what it gives, and `main` (Specification 16.1)."""
+"""The public API of a server: create_server, its context, and `main` (Specification 16.1)."""
 
 import sys
 import threading
@@ -35,7 +35,7 @@ _LANE_CAPABILITY: "dict[Lane, Capability]" = {
 
 
 class ColibriToolConfig(Frozen):
-    """What a tool is registered with; the schemas are msgspec structs."""
+    """The declaration of a tool to register; its schemas are msgspec structs."""
 
     __slots__ = ("description", "input_schema", "lane", "output_schema", "title")
     title: str
@@ -63,7 +63,7 @@ class ColibriToolConfig(Frozen):
 
 
 class ColibriServerContext:
-    """One server. Opaque but for what Specification 16.4 names."""
+    """One server. Opaque except for the members that Specification 16.4 names."""
 
     __slots__ = ("_hooks", "parts")
 
@@ -99,7 +99,7 @@ class ColibriServerContext:
             raise
 
     def run(self) -> int:
-        """Serve until the end; the exit code."""
+        """Serve until the shutdown; returns the exit code."""
         parts, handlers = self.parts, self._hooks.wanted
         try:
             return parts.loop.run(parts.end.shut_down, install_handlers=handlers)
@@ -113,7 +113,7 @@ class ColibriServerContext:
 
 
 class _Hooks:
-    """Uncaught exceptions, of any thread, are logged and begin a shutdown with exit code 1."""
+    """Log an uncaught exception of any thread and begin a shutdown with exit code 1."""
 
     def __init__(self, parts: boot.Parts, *, wanted: bool) -> None:
         self.wanted = wanted
@@ -121,7 +121,7 @@ class _Hooks:
         self._before: tuple[Any, Any] | None = None
 
     def install(self) -> None:
-        """Once, whichever server comes first."""
+        """Install the hooks, unless another server of this process already has."""
         if not self.wanted or getattr(sys.excepthook, "is_colibri", False):
             return
 
@@ -131,11 +131,11 @@ class _Hooks:
         uncaught.is_colibri = True  # type: ignore[attr-defined] # how a second start knows it
         self._before = (sys.excepthook, threading.excepthook)
         sys.excepthook = uncaught
-        # Python hands over no exception only when it has already let go of it, at its own end.
+        # exc_value is None only while the interpreter itself is shutting down.
         threading.excepthook = lambda args: args.exc_value and self._uncaught(args.exc_value)
 
     def restore(self) -> None:
-        """Give back what caught uncaught exceptions before the start."""
+        """Put back the hooks that were in place before."""
         if self._before is not None:
             sys.excepthook, threading.excepthook = self._before
             self._before = None
@@ -153,7 +153,7 @@ def create_server(  # noqa: PLR0913 - every option of Specification 16.2
     config: "Config | None" = None,
     install_handlers: bool = True,
 ) -> ColibriServerContext:
-    """A server that is not connected yet; without `config` it opens no database."""
+    """Create a server that is not connected yet; without `config` it opens no database."""
     clock = Clock(now_ms, boot_start_ms)
     if mode is None:
         mode = detect_mode() if config is None else config.mode
@@ -195,7 +195,7 @@ def register_colibri_tool(
     import re
 
     from colibri.tools import schema
-    from colibri.tools import tool as tools  # whoever has a struct has loaded msgspec already
+    from colibri.tools import tool as tools  # msgspec is loaded: the caller has a struct
 
     if not re.match(r"[a-z_][a-z0-9_]*\Z", str(name)):
         raise ValueError(f"invalid tool name: {name}")
@@ -232,8 +232,9 @@ def add_tool(ctx: ColibriServerContext, tool: "Tool") -> None:
 
 
 def main(project: str | None = None) -> int:
-    """The whole life of `colibri serve`, on stdin and stdout; the exit code."""
-    private = claim_stdout()  # first of all: from here on nothing else can reach the wire
+    """Run `colibri serve` on stdin and stdout; returns the exit code."""
+    private = claim_stdout()  # first: from here on nothing else can write to the client
+
     try:
         ctx = create_server(config=load(project), transport=Stream(0, private))  # 1
         register_catalogue(ctx)  # 2
@@ -241,10 +242,10 @@ def main(project: str | None = None) -> int:
         return ctx.run()
     except ConfigError as problem:
         for line in problem.problems:
-            log.write(log.shorten(f"[colibri] fatal: {line}"))
+            log.write(log.hide_home(f"[colibri] fatal: {line}"))
         return EX_CONFIG
     except ResourceError as problem:
-        log.write(log.shorten(f"[colibri] fatal: {problem.message}"))
+        log.write(log.hide_home(f"[colibri] fatal: {problem.message}"))
         return boot.EX_RESOURCE
     except BaseException as problem:
         log.write(f"[colibri] fatal: {log.describe(problem)}")

@@ -1,11 +1,11 @@
-"""What a tool call answers: success, refusal (pattern B), failure (pattern A).
+"""The body of an answer to a tool call: success, refusal (pattern B) or failure (pattern A).
 
     success     {ok: true, data}
     pattern B   {ok: true, data: {ok: false, error: {code, message, …}}}   a domain rule said no
     pattern A   {ok: false, error: {code, message, details?}}              anything else
 
-The envelope's RFC 8785 bytes are made once. They are the text content, the structured content and
-what `result_sha256` in the ledger is the hash of: a client can hash the text it was sent.
+The envelope's RFC 8785 bytes are made once. They are the text content and the structured content,
+and `result_sha256` in the ledger is their hash: a client can hash the text it got and compare.
 """
 
 import json
@@ -29,7 +29,7 @@ SHUTTING_DOWN = "SHUTTING_DOWN"
 
 
 class Outcome:
-    """How a call ended: for the client the body, for the ledger outcome and code."""
+    """How a call ended: `body` for the client, `outcome` and `code` for the ledger."""
 
     __slots__ = ("body", "code", "error", "is_error", "outcome")
 
@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def value(self) -> object:
-        """What the handler returned, as plain values; None where it did not."""
+        """What the handler returned, as plain values; None if it did not return."""
         return None if self.is_error or self.body is None else json.loads(self.body)["data"]
 
     def members(self) -> tuple[bytes, ...]:
@@ -66,17 +66,17 @@ class Outcome:
         )
 
     def sha256(self) -> str | None:
-        """The hash of what was sent, in hex; None where nothing was."""
+        """The hash of what was sent, in hex; None if nothing was sent."""
         return None if self.body is None else canonical.sha256(self.body).hex()
 
 
 def success(data: bytes) -> Outcome:
-    """What the handler answers, as RFC 8785 bytes."""
+    """The handler returned `data`, as RFC 8785 bytes."""
     return Outcome("ok", None, b'{"data":%b,"ok":true}' % data)
 
 
 def refused(refusal: Refused, pattern: str) -> Outcome:
-    """A domain rule said no, in the pattern of the tool's family."""
+    """A domain rule said no; the tool's family decides the pattern."""
     if pattern == "A":
         body = _failure(HANDLER_ERROR, f"{refusal.code}: {refusal.message}", refusal.fields)
     else:
@@ -86,7 +86,7 @@ def refused(refusal: Refused, pattern: str) -> Outcome:
 
 
 def invalid(problem: Invalid) -> Outcome:
-    """The arguments do not fit; every issue is named."""
+    """The arguments do not fit the schema; every issue is listed."""
     summary = "; ".join(
         f"{issue['path'] or 'arguments'}: {issue['problem']} (allowed: {issue['allowed']})"
         for issue in problem.issues
@@ -99,12 +99,12 @@ def invalid(problem: Invalid) -> Outcome:
 def failure(
     code: str, message: str, error: BaseException, details: dict[str, object] | None = None
 ) -> Outcome:
-    """Pattern A for everything else; the message may be that of somebody else's exception."""
+    """Pattern A for everything else; the message may come from a foreign exception."""
     return Outcome("error", code, _failure(code, log.scrub(message), details), error=error)
 
 
 def _failure(code: str, message: str, details: "dict[str, object] | None") -> bytes:
-    # What a handler raised may hold half a surrogate pair, which no UTF-8 has.
+    # A handler's exception may contain a lone surrogate, which UTF-8 cannot encode.
     text = message.encode("utf-8", "backslashreplace").decode()
     error: dict[str, object] = {"code": code, "message": text}
     if details:

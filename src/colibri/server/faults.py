@@ -1,12 +1,12 @@
-"""What an error of the store means for a call: the one place where such errors become words.
+"""What an error of the store means for a call and for the server.
 
 | error | for the call | for the server |
 |---|---|---|
-| disk full | UNAVAILABLE, rolled back | passes with the next commit that works |
+| disk full | UNAVAILABLE, rolled back | ends with the next commit that succeeds |
 | held by another process for 10 s | UNAVAILABLE, rolled back | nothing |
 | damaged, replaced, migrated by a newer version | UNAVAILABLE, rolled back | SAFE_MODE integrity |
 | the same, seen only after the commit | outcome unknown | SAFE_MODE integrity |
-| I/O or unforeseen error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
+| I/O or unexpected error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
 | the same in the commit | outcome unknown | SAFE_MODE io |
 """
 
@@ -17,11 +17,11 @@ from colibri.server.health import Health
 
 
 class CommitFailed(Exception):
-    """A commit ended in an error after which nobody can say whether it took effect."""
+    """A commit failed in a way that leaves open whether it took effect."""
 
 
 class Busy(Unavailable):
-    """Another process holds the database, or did `at` this time: worth another try."""
+    """Another process held the database, as of `at`: worth a retry."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -29,8 +29,8 @@ class Busy(Unavailable):
 
 
 class Guard:
-    """Around the use of a connection: tells the health of what the store raises, and raises it as
-    Busy, Unavailable or CommitFailed instead. Other errors pass unchanged.
+    """Wraps the use of a connection: reports the store's errors to the health and raises Busy,
+    Unavailable or CommitFailed in their place. Other errors pass unchanged.
     """
 
     def __init__(self, health: Health) -> None:
@@ -48,7 +48,7 @@ class Guard:
 
     def _explain(self, problem: BaseException) -> Exception | None:
         kind, why = kind_of(problem), str(problem)
-        if kind is None and _is_the_stores(problem):
+        if kind is None and _is_database_error(problem):
             kind, why = "io", f"unexpected database error: {problem}"
         if kind == "full":
             self._health.disk_full = True
@@ -69,15 +69,15 @@ def kind_of(problem: BaseException) -> str | None:
     """full, busy, damaged or io for an error of the store, None for any other."""
     if isinstance(problem, Damaged):
         return "damaged"
-    from colibri.store.faults import fault  # apsw is loaded where a database is open
+    from colibri.store.faults import fault  # apsw is loaded if a database is open
 
     return fault(problem)
 
 
-def _is_the_stores(problem: BaseException) -> bool:
-    """Any other error of the database, such as locks that fail, is as bad as an I/O error.
+def _is_database_error(problem: BaseException) -> bool:
+    """Whether it is a database error of no other kind, such as a failed lock: treated as I/O.
 
-    What a handler did wrong never comes here: that is an error of its call alone.
+    A handler's own mistakes never get here: they fail only their call.
     """
     from colibri.store.faults import DatabaseError  # as above
 

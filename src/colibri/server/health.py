@@ -1,12 +1,12 @@
-"""What the server thinks of itself: its condition and its counters.
+"""The server's health: its condition and its counters.
 
-Every thread may count and degrade; whoever reads gets what was last written and never waits.
+Every thread may count and degrade; readers get the last value written and never wait.
 
 CONDITIONS
-    NORMAL               everything is admitted that the mode admits
-    SAFE_MODE overload   memory, lag or queue above its bound; ends with the next good check
-    SAFE_MODE integrity  the ledger or the file is damaged or was replaced; lasts to the end
-    SAFE_MODE io         an I/O error; lasts to the end
+    NORMAL               every tool of the mode is admitted
+    SAFE_MODE overload   memory, lag or queue above its limit; ends with the next good check
+    SAFE_MODE integrity  the ledger or the file is damaged or was replaced; lasts until a restart
+    SAFE_MODE io         an I/O error; lasts until a restart
     DIAGNOSE             the check itself could not run; ends with the next one that does
 """
 
@@ -20,7 +20,7 @@ COUNTERS = ("overloaded", "probe_records", "shutting_down", "unavailable")
 
 
 class Condition(Frozen):
-    """A state and, when it is not NORMAL, what caused it and why."""
+    """A state and, unless it is NORMAL, its cause and explanation."""
 
     __slots__ = ("cause", "state", "why")
     state: State
@@ -56,7 +56,7 @@ class Health:
         self._lock = threading.Lock()
 
     def count(self, name: str) -> None:
-        """One more call turned away or record dropped."""
+        """Count one more call turned away or record dropped."""
         with self._lock:
             self._counts[name] += 1
 
@@ -64,7 +64,7 @@ class Health:
         return {"log_lines": self._log.lost, **self._counts}
 
     def degrade(self, cause: str, why: str) -> None:
-        """SAFE_MODE for the rest of the process; the first cause stays."""
+        """Go to SAFE_MODE for the rest of the process; the first cause stays."""
         with self._lock:
             if self.latched:
                 return
@@ -73,13 +73,13 @@ class Health:
         self._log("error", f"[colibri] SAFE_MODE {cause}: {why}")
 
     def settle(self, condition: Condition) -> None:
-        """What a check found, unless something worse is latched."""
+        """Take the result of a check, unless something worse is latched."""
         with self._lock:
             if not self.latched:
                 self.condition = condition
 
     def why_not(self, capability: Capability) -> str | None:
-        """Why a tool is held back now, or None when it is not."""
+        """Why a tool may not run now, or None if it may."""
         condition = self.condition
         if capability in STATE_GRANTS[condition.state]:
             return None

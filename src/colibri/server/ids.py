@@ -1,7 +1,7 @@
-"""Ids and nonces: random, or in TEST mode derived from a seed so that runs repeat.
+"""Ids and nonces: random, or in TEST mode derived from a seed so that a run can be repeated.
 
-TEST takes them from SHA-256(seed ‖ purpose ‖ seq). The ledger's sequence number never comes twice,
-so neither does an id after a restart.
+TEST takes them from SHA-256(seed ‖ purpose ‖ seq). The ledger never uses a sequence number twice,
+so a restart does not repeat an id.
 """
 
 import os
@@ -16,7 +16,7 @@ POOL_BYTES = 4096
 
 
 class Ids:
-    """Where every id and nonce of a server comes from."""
+    """The source of every id and nonce of a server."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = seed
@@ -24,15 +24,15 @@ class Ids:
         self.nonce: Callable[[int], bytes] = self._random_nonce if seed is None else self._nonce
 
     def draw(self, purpose: str, seq: int) -> bytes:
-        """32 bytes for this purpose at this place of the ledger."""
+        """32 bytes for this purpose at this position in the ledger."""
         if self._seed is None:
             return self._random_nonce(seq)
-        import hashlib  # only TEST derives; hashlib costs 4 ms of start-up
+        import hashlib  # costs 4 ms of start-up, and only TEST needs it
 
         return hashlib.sha256(f"{self._seed}\n{purpose}\n{seq}".encode()).digest()
 
     def uuid(self, purpose: str, seq: int) -> str:
-        """A version 4 UUID, without the uuid module's start-up."""
+        """A version 4 UUID, without the cost of importing uuid."""
         raw = bytearray(self.draw(purpose, seq)[:16])
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
@@ -46,8 +46,8 @@ class Ids:
     def _nonce(self, seq: int) -> bytes:
         return self.draw("nonce", seq)
 
-    def _random_nonce(self, seq: int) -> bytes:  # the same shape as the derived one
-        """From a pool: a system call costs more than 32 bytes. A deque gives each to one thread."""
+    def _random_nonce(self, seq: int) -> bytes:  # same signature as the derived one
+        """From a pool, to save system calls; a deque never gives two threads the same nonce."""
         try:
             return self._pool.pop()
         except IndexError:

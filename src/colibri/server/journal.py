@@ -1,8 +1,8 @@
 """The ledger as the lanes share it: who may write to it now, and what waits to be written.
 
-The write thread holds `writing` during a round. A read that finds it free commits its record on its
-own thread, which is quicker than waking another; where it is taken, or another process writes, the
-record is handed over as a Job.
+The write thread holds `writing` during a round. A read that finds the lock free commits its record
+on its own thread, which is faster than waking another. If the lock is taken or another process is
+writing, the record goes to the write thread as a Job.
 """
 
 import threading
@@ -33,7 +33,7 @@ STOPPED = "the write thread has stopped"
 
 
 class Job:
-    """A record that another lane wants in the ledger; `settled` is told how it went."""
+    """A record that another lane wants in the ledger; `settled` is called with the result."""
 
     __slots__ = (
         "_done", "_settled", "answered", "came", "durable", "entry", "failure", "record", "until",
@@ -60,12 +60,12 @@ class Job:
         self._done.acquire()
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether a thread waits for it; what is answered already has time."""
+    def has_waiter(self) -> bool:
+        """Whether a thread waits for it; otherwise its call has its answer, and it can wait."""
         return self._settled is None
 
     def finish(self, failure: Exception | None = None) -> None:
-        """It was committed, or could not be."""
+        """Mark it as committed, or as failed."""
         self.failure = failure
         if failure is not None:
             self.entry = None
@@ -74,17 +74,17 @@ class Job:
         self._done.release()
 
     def wait(self) -> None:
-        """Block until it is committed, or could not be."""
+        """Block until it is committed or has failed."""
         self._done.acquire()
 
-    def again(self) -> None:
-        """It could not be committed without waiting: somebody else will try."""
+    def reset(self) -> None:
+        """Undo `finish`, for a job that the write thread will try next."""
         self.wait()
         self.failure = None
 
 
 class Journal:
-    """The recorder, once the database is open; `status` and `failure` say how it stands."""
+    """The recorder, once the database is open; until then `status` and `failure` say why not."""
 
     def __init__(
         self,
@@ -104,19 +104,19 @@ class Journal:
         self._recording = config is not None and mode not in (Mode.READONLY, Mode.MINIMAL)
         self._health = health
         self._uncaught = uncaught
-        self._owed: deque[tuple[Call, Outcome]] = deque()  # exits of calls that are answered
+        self._owed: deque[tuple[Call, Outcome]] = deque()  # exits of answered calls
         self._hand_over: Callable[[Job], None]
 
     def attach(self, hand_over: "Callable[[Job], None]") -> None:
-        """Where jobs go: to the write thread."""
+        """Set where jobs go: to the write thread."""
         self._hand_over = hand_over
 
-    def is_kept(self) -> bool:
-        """Whether calls are recorded, now or when the database is open."""
+    def records_calls(self) -> bool:
+        """Whether calls are recorded, now or once the database is open."""
         return self._recording and self.failure is None and not self._health.latched
 
-    def usable(self) -> "Recorder | None":
-        """The recorder, unless nothing may be written any more."""
+    def usable_recorder(self) -> "Recorder | None":
+        """The recorder, unless nothing may be written any longer."""
         return None if self._health.latched else self.recorder
 
     def why_not(self) -> Unavailable:
@@ -125,8 +125,8 @@ class Journal:
             return Unavailable(f"the database is not open: {self.failure}")
         return Unavailable(self._health.condition.why or "this server has no database")
 
-    def later(self, record: "Record", failed: "Callable[[], None]") -> None:
-        """Have a record of a probe written when there is time; `failed` is told if it cannot be."""
+    def record_later(self, record: "Record", failed: "Callable[[], None]") -> None:
+        """Have a probe's record written when there is time; calls `failed` if it cannot be."""
 
         def settled(job: Job) -> None:
             self.unwritten_probes -= 1
@@ -139,11 +139,11 @@ class Journal:
     def commit(
         self, record: "Record", *, until: float, durable: bool = False, answered: bool = False
     ) -> "Entry | None":
-        """Have a record committed, on the thread of a lane that waits for it; raises Busy.
+        """Commit a record, here or on the write thread, and wait for it; raises Busy.
 
-        None where the ledger cannot be written.
+        Returns None if the ledger cannot be written.
         """
-        if not self.is_kept():
+        if not self.records_calls():
             return None
         job = Job(record, durable=durable, answered=answered, until=until)
         done = False
@@ -160,25 +160,25 @@ class Journal:
         return job.entry
 
     def _commit_here(self, job: Job) -> bool:
-        """False if it has to wait: for another process, or for probes that were answered before."""
-        recorder = self.usable()
+        """False if it must wait for another process, or for probes that were answered earlier."""
+        recorder = self.usable_recorder()
         if recorder is None or self.unwritten_probes:
             return False
         problem = None
         recorder.patience.left = 0.0
         try:
             problem = self.write(recorder, [job], [])
-        except Exception as fatal:  # it would have ended the write thread, and so the server
+        except Exception as fatal:  # on the write thread this would have stopped the server
             self._uncaught(fatal)
         if isinstance(problem, Busy):
-            job.again()
+            job.reset()
             return False
         return True
 
     def receipt(self, entry: "Entry") -> dict[str, object] | None:
-        """A head that a client may keep as proof: no power cut can take it back.
+        """A head that a client may keep as proof: it survives a power cut.
 
-        It is the call's exit record where that is synced; else the newest head that is, if any.
+        The call's exit record if that is synced, else the newest synced head, if any.
         """
         recorder = self.recorder
         if recorder is None or (synced := recorder.synced) is None:
@@ -186,16 +186,16 @@ class Journal:
         head = entry if entry.seq <= synced.seq else synced
         return {"log": recorder.log, "seq": head.seq, "head": head.leaf.hex()}
 
-    def owe(self, call: "Call", outcome: "Outcome") -> None:
-        """A call that was entered is answered without an exit: the next transaction writes it."""
+    def owe_exit(self, call: "Call", outcome: "Outcome") -> None:
+        """Let the next transaction write the exit of a call that was answered without one."""
         self._owed.append((call, outcome))
 
     def write(
         self, recorder: "Recorder", jobs: list[Job], calls: "list[Call]"
     ) -> Unavailable | CommitFailed | None:
-        """One transaction for what is owed, for jobs, and for the enter records of calls.
+        """One transaction for the exits still owed, for jobs, and for the enter records of calls.
 
-        What kept it from being committed is given back; the jobs were told then.
+        If it cannot be committed, the jobs are failed and the reason is returned.
         """
         owed = list(self._owed)
 

@@ -3,8 +3,8 @@
 A lane never runs two calls at once, and a tool belongs to one lane, so a tool never overlaps
 itself. The main thread is the probe lane and needs no queue.
 
-The write thread opens the database before its first call and then releases the read thread: what
-comes earlier waits in its queue, and so the queues are the gate of the boot sequence.
+The write thread opens the database before its first call and then releases the read thread; calls
+that arrive earlier wait in the queues.
 """
 
 import threading
@@ -34,7 +34,7 @@ ROUND_CALLS = 64
 
 
 class Lane:
-    """A queue and its thread. None in the queue is its end."""
+    """A queue and its thread. None in the queue ends it."""
 
     def __init__(
         self, name: str, pipeline: "Pipeline", load: "Load", room: threading.Event
@@ -47,20 +47,20 @@ class Lane:
         self.calls: deque[Call | Callable[[], None]] = deque()
         self.ended = False
         self._dead = False
-        self.thread = threading.Thread(target=self._live, name=f"colibri-{name}", daemon=True)
+        self.thread = threading.Thread(target=self._run_thread, name=f"colibri-{name}", daemon=True)
 
     if TYPE_CHECKING:
 
         def run(self) -> None:
-            """Work until the queue's end, each lane in its own way."""
+            """Work until None comes out of the queue."""
 
     def put(self, item: "Item") -> None:
-        """Append to the queue, from any thread; None ends the lane once it has come there."""
+        """Append to the queue, from any thread; None ends the lane after everything before it."""
         self.inbox.put(item)
         if self._dead:
             self._give_up()
 
-    def _live(self) -> None:
+    def _run_thread(self) -> None:
         try:
             self.run()
         except BaseException:
@@ -69,18 +69,18 @@ class Lane:
             raise  # to threading.excepthook, which begins the shutdown
 
     def _give_up(self) -> None:
-        """The thread is gone: nobody may wait for it any longer."""
+        """The thread has died: fail everything that waits for it."""
         for job in self.collect(wait=False):
             job.finish(Unavailable(STOPPED))
         for call in self.load.of(self.name):
             self.pipeline.abandon(call)
 
     def turn_away_waiting(self, problem: Busy) -> None:
-        """What was queued by then was blocked on the same lock: fail it together, but for the
-        probes. A client that has its answer already may have tried again: that is still to run.
+        """Fail what was queued when the wait ended: it was blocked on the same lock. Probes stay.
+        So do calls that came later: a client that got its error may have retried.
         """
         for job in self.collect(wait=False):
-            if job.is_waited_for and job.came <= problem.at:
+            if job.has_waiter and job.came <= problem.at:
                 job.finish(problem)
             else:
                 self.inbox.put(job)
@@ -94,7 +94,7 @@ class Lane:
                 self.calls.append(item)
 
     def collect(self, *, wait: bool) -> list[Job]:
-        """Sort what came into `calls`; the jobs are given back. With `wait`, blocks for one."""
+        """Move what arrived into `calls` and return the jobs. With `wait`, block for the first."""
         jobs: list[Job] = []
         try:
             while True:
@@ -111,7 +111,7 @@ class Lane:
 
 
 class WriteLane(Lane):
-    """Every change, in rounds, and the records that other lanes hand over."""
+    """Makes every change, in rounds, and writes the records that other lanes hand over."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class WriteLane(Lane):
                     self.room.wait()
                 calls = self._next_round()
             except BaseException:
-                for job in jobs:  # they are in no queue any more where _give_up would find them
+                for job in jobs:  # taken from the queue already, so _give_up would miss them
                     job.finish(Unavailable(STOPPED))
                 raise
             with self._journal.writing:
@@ -144,7 +144,7 @@ class WriteLane(Lane):
                 self.turn_away_waiting(busy)
 
     def _next_round(self) -> deque[Call]:
-        """The calls of the next round, prepared; a no-op on the way is run."""
+        """The calls of the next round, prepared; runs the health check's no-ops it meets."""
         calls: deque[Call] = deque()
         most = 1 if self.pipeline.has_sink else ROUND_CALLS
         while self.calls and len(calls) < most:
@@ -163,12 +163,12 @@ class WriteLane(Lane):
         return calls
 
     def _round(self, jobs: list[Job], calls: deque[Call]) -> Busy | None:
-        """Enter the calls and run them; Busy if another process was in the way for too long."""
+        """Enter the calls and run them; Busy if another process held the database too long."""
         entered, busy = self._enter(jobs, list(calls))
         while entered and calls:
-            recorder = self._journal.usable()
-            if recorder is None:  # a commit of this round has found that nothing may be written
-                self._without_ledger([], list(calls))
+            recorder = self._journal.usable_recorder()
+            if recorder is None:  # a commit of this round found damage or an I/O error
+                self._serve_without_ledger([], list(calls))
                 break
             problem = self.pipeline.round(recorder, calls)
             busy = problem if isinstance(problem, Busy) else None
@@ -178,9 +178,9 @@ class WriteLane(Lane):
 
     def _enter(self, jobs: list[Job], calls: list[Call]) -> tuple[bool, Busy | None]:
         """Whether the calls are in the ledger now and may run."""
-        recorder = self._journal.usable()
+        recorder = self._journal.usable_recorder()
         if recorder is None:
-            self._without_ledger(jobs, calls)
+            self._serve_without_ledger(jobs, calls)
             return False, None
         if not jobs and not calls:
             return False, None
@@ -188,15 +188,15 @@ class WriteLane(Lane):
         problem = self.pipeline.enter(recorder, jobs, calls)
         return problem is None, problem if isinstance(problem, Busy) else None
 
-    def _without_ledger(self, jobs: list[Job], calls: list[Call]) -> None:
+    def _serve_without_ledger(self, jobs: list[Job], calls: list[Call]) -> None:
         for job in jobs:
             job.finish(self._journal.why_not())
         for call in calls:
-            self.pipeline.unrecorded(call)
+            self.pipeline.run_unrecorded(call)
 
 
 class ReadLane(Lane):
-    """Tools that only read, on a read-only connection of their own."""
+    """Runs the tools that only read, on their own read-only connection."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class ReadLane(Lane):
         self._running: list[str] = []
 
     def run(self) -> None:
-        """Wait for the database, then serve call after call until the end."""
+        """Wait for the database, then serve one call after another."""
         self._store_ready.wait()
         self._db = self._open_reader(self._patience)
         try:
@@ -232,7 +232,7 @@ class ReadLane(Lane):
             item()
             return
         patience = self._patience
-        outer = patience.left  # of a call that lets this one in between
+        outer = patience.left  # of the call that paused to let this one run
         self._running.append(item.name)
         patience.begin()
         try:
@@ -244,7 +244,7 @@ class ReadLane(Lane):
             self.turn_away_waiting(busy)
 
     def _pause(self) -> None:
-        """Serve what waits, but no second call of a tool that is in the middle of one."""
+        """Serve waiting calls, except those of a tool that is already running."""
         self.collect(wait=False)
         waiting, self.calls = self.calls, deque()
         for item in waiting:

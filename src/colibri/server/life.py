@@ -1,4 +1,4 @@
-"""The life of a server: its phase, why it ends, its exit code, and the two gates of the boot."""
+"""The life of a server: its phase, why it stops, its exit code, and two events of its start."""
 
 import threading
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Life:
-    """Any thread may read it, and any thread may ask for its end."""
+    """Any thread may read it, and any thread may ask the server to stop."""
 
     def __init__(self, log: "Log", wake: "Callable[[], None]") -> None:
         self._log = log
@@ -21,8 +21,8 @@ class Life:
         self.connected = False
         self.stop_reason: str | None = None
         self.exit_code = 0
-        self.may_load = threading.Event()  # the client's opening is answered, or a call came
-        self.store_ready = threading.Event()  # the database is open, or known to be impossible
+        self.may_load = threading.Event()  # the handshake is answered, or a call came
+        self.store_ready = threading.Event()  # the database is open, or cannot be opened
         self.ended = threading.Event()
 
     def stop(self, reason: str) -> None:
@@ -31,7 +31,7 @@ class Life:
         self._wake()
 
     def uncaught(self, problem: BaseException) -> None:
-        """An exception that nobody handled: say so and shut down with exit code 1."""
+        """Log an exception that nothing handled and shut down with exit code 1."""
         self._log("error", f"[colibri] uncaughtException: {describe(problem)}")
         self.exit_code = 1
         self.stop("uncaughtException")

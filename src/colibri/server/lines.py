@@ -1,15 +1,15 @@
-"""From bytes to lines to JSON values, strictly and within limits.
+"""Turns bytes into lines and lines into JSON values, strictly and within limits.
 
 LIMITS
-    line       4 MiB; the rest of a longer one is skipped in constant memory
+    line       4 MiB; a longer one is skipped in constant memory
     depth      64 levels of arrays and objects
     structure  100,000 commas, brackets and braces outside strings: 4 MiB of "[],[]," would
                otherwise become 100 MB of lists
     integers   within ±(2^53−1)
 
-Also refused: invalid UTF-8, the same key twice in an object, NaN and Infinity, numbers that no
-double holds, and escapes that are half of a surrogate pair. A client waits for the answer to the id
-that it has sent, so a request that is refused for one of these is told its id if it can be read.
+Also refused: invalid UTF-8, the same key twice in an object, NaN and Infinity, numbers too large
+for a double, and lone surrogates. A client waits for an answer with its id, so the refusal of such
+a request carries the id if it can be read.
 """
 
 import json
@@ -24,13 +24,13 @@ _DIGITS = len(str(-MAX_INTEGER))
 
 
 class Malformed(Exception):
-    """The text of a line is not JSON that we accept; says why, and the request's id if it can."""
+    """The line is not JSON that we accept; says why, and the request's id if it can be read."""
 
     id: str | int | None = None
 
 
 class Lines:
-    """Chunks of bytes in, lines out; of a line that is too long nothing is kept."""
+    """Chunks of bytes in, lines out; a line that is too long is not kept."""
 
     def __init__(self) -> None:
         self._parts = bytearray()
@@ -45,7 +45,7 @@ class Lines:
         yield from self._take(rest)
 
     def end(self) -> Iterator[bytes | Malformed]:
-        """The line so far, if there is one."""
+        """The unfinished line, if there is one."""
         line, self._parts = bytes(self._parts), bytearray()
         if not self._skipping and line:
             yield line
@@ -63,7 +63,7 @@ class Lines:
 
 
 def parse(line: bytes) -> object:
-    """The one JSON value of a line, or Malformed saying what is wrong with its text."""
+    """The one JSON value of a line; raises Malformed."""
     try:
         text = line.decode()
     except UnicodeDecodeError as problem:
@@ -92,25 +92,25 @@ def _value(text: str, line: bytes) -> object:
 
 
 def _id(text: str) -> str | int | None:
-    """The id of a request whose text is JSON that we refuse; None where it is not clear."""
+    """The id of a request that we refuse; None if it is unclear."""
     try:
         message = _LENIENT.decode(text)
         id = message.get("id") if isinstance(message, dict) and "method" in message else None
         if isinstance(id, str):
-            id.encode()  # half a surrogate pair cannot be sent back
+            id.encode()  # a lone surrogate cannot be sent back
         return id if isinstance(id, str | int) and not isinstance(id, bool) else None
-    except (ValueError, RecursionError):  # half of a pair; no JSON after all; too deep
+    except (ValueError, RecursionError):  # lone surrogate; not JSON; too deep
         return None
 
 
-# Possessive, and every quote matches: a string without an end must not be tried again from each of
-# its quotes, nor a long one remember how it came there.
+# Possessive, and every quote matches, so that nothing backtracks: neither an unterminated string
+# from each of its quotes, nor a long one.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
 def structure(line: bytes) -> int:
-    """An upper bound of how many values a line holds."""
+    """An upper bound on the number of values in a line."""
     return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 
@@ -148,7 +148,7 @@ def _integer(digits: str) -> int:
     raise Malformed("an integer is beyond ±(2^53−1)")
 
 
-def _fraction(text: str) -> float:
+def _double(text: str) -> float:
     number = float(text)
     if number in (float("inf"), float("-inf")):
         raise Malformed("a number is too large")
@@ -162,7 +162,7 @@ def _constant(name: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_int=_integer,
-    parse_float=_fraction,
+    parse_float=_double,
     parse_constant=_constant,
 )
 
@@ -172,8 +172,8 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return {**dict(pairs), "id": None} if len(ids) > 1 else dict(pairs)
 
 
-def _small(digits: str) -> int | None:
+def _small_integer(digits: str) -> int | None:
     return int(digits) if len(digits) <= _DIGITS and abs(int(digits)) <= MAX_INTEGER else None
 
 
-_LENIENT = json.JSONDecoder(object_pairs_hook=_members, parse_int=_small)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_members, parse_int=_small_integer)

@@ -1,11 +1,11 @@
-"""Words on stderr, without ever waiting for somebody to read them.
+"""Log lines on stderr, which never block the server.
 
-A host may keep stderr in a pipe that nobody empties: after 64 KiB a blocking write would stop the
+A host may connect stderr to a pipe that nobody reads: after 64 KiB a blocking write would stop the
 server. What cannot be written soon is dropped, and the caller counts it.
 
-What others wrote, such as the text of an exception, is scrubbed before it is said: no secret of a
-known shape, and `~` for the home directory. Whatever is said, control characters are spelt out and
-all lines but the first are indented: no text of others passes for a line of ours.
+Foreign text, such as an exception's, is scrubbed before it is logged: secrets of known shapes are
+removed and the home directory becomes `~`. In every message, control characters are escaped and all
+lines but the first are indented, so that foreign text cannot pass for a log line.
 """
 
 import os
@@ -24,7 +24,7 @@ _PATIENCE_MS = 50
 
 
 class Log:
-    """What one server says, from a level up: on stderr, or to the logger it was given."""
+    """The log of one server, from a level up: on stderr, or to the logger it was given."""
 
     def __init__(self, level: str, logger: "Callable[[str], object] | None" = None) -> None:
         self._most = LOG_LEVELS.index(level)
@@ -32,18 +32,18 @@ class Log:
         self.lost = 0
 
     def __call__(self, level: str, text: str) -> None:
-        """Say something, if the level is wanted."""
+        """Log a message, if its level is enabled."""
         if LOG_LEVELS.index(level) <= self._most:
             (self._logger or self.write)(presentable(text))
 
     def write(self, text: str) -> None:
-        """A line that no level silences, such as the audit trail."""
+        """Write a line whatever the level, such as the audit trail's."""
         if not write(text):
             self.lost += 1
 
 
 class _Stderr:
-    """Descriptor 2; once it was stuck nobody waits for it again until it takes something."""
+    """Descriptor 2; after a write was stuck, later ones do not wait until one succeeds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,10 +74,10 @@ def write(text: str) -> bool:
 
 
 def presentable(text: str) -> str:
-    text = shorten(text)
+    text = hide_home(text)
     if text.isascii() and text.isprintable():
         return text
-    from colibri.core.visible import visible  # few lines need it
+    from colibri.core.visible import visible  # rarely needed
 
     return visible(text, lines=True).replace("\n", "\n    ")
 
@@ -90,18 +90,18 @@ def describe(problem: BaseException) -> str:
 
 
 def scrub(text: str) -> str:
-    """A text of somebody else without secrets and without the way to the home directory."""
-    return shorten(redacted(text))
+    """Foreign text without secrets and without the path of the home directory."""
+    return hide_home(redacted(text))
 
 
 def redacted(text: str) -> str:
-    from colibri.core import redaction  # only what went wrong is scrubbed
+    from colibri.core import redaction  # only errors need it
 
     return redaction.scrub(text)
 
 
-def shorten(text: str) -> str:
-    """A text with `~` for the home directory: whose it is need not be said."""
+def hide_home(text: str) -> str:
+    """Replace the home directory by `~`, to hide the user's name."""
     for home in _homes():
         if home in text:
             text = re.sub(rf"(?<![\w.-]){re.escape(home)}(?![\w.-])", "~", text)
@@ -110,6 +110,6 @@ def shorten(text: str) -> str:
 
 @cache
 def _homes() -> tuple[str, ...]:
-    """The home directory, by both its names if one of them is a link; none if it is the root."""
+    """The home directory and, if it is a link, its target; nothing if it is the root."""
     home = os.path.expanduser("~").rstrip("/")
     return tuple({home, os.path.realpath(home)}) if home.startswith("/") else ()

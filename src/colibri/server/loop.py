@@ -1,7 +1,7 @@
-"""The main loop: waits for bytes, hands them to the wire, until there is a reason to stop.
+"""The main loop: waits for bytes and hands them to the wire, until there is a reason to stop.
 
-Signals only give such a reason and wake the loop. A second one while calls are running ends the
-process at once, with 1: what was acknowledged is safe.
+Signals only set that reason and wake the loop. A second signal while calls are running ends the
+process at once, with 1: acknowledged changes are safe.
 """
 
 import os
@@ -23,7 +23,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Loop:
-    """The thread that runs the server, and what it looks at; `runner` is that thread."""
+    """The loop of one server; `runner` is the thread that runs it."""
 
     def __init__(
         self, life: "Life", transport: "Transport", outbox: "Outbox", wire: "Wire", load: "Load"
@@ -37,13 +37,13 @@ class Loop:
         self.runner: threading.Thread | None = None
 
     def run(self, shut_down: "Callable[[], int]", *, install_handlers: bool) -> int:
-        """Serve until a signal, the end of input or an uncaught exception; the exit code."""
-        self.runner = threading.current_thread()  # before the first look at stop_reason: see stop
+        """Serve until a signal, the end of input or an uncaught exception. The exit code."""
+        self.runner = threading.current_thread()  # before stop_reason is read: see End.stop
         restore = self._install_signals() if install_handlers else None
         try:
             try:
                 while self._life.stop_reason is None:
-                    self._turn(None)
+                    self._step(None)
             except Exception as problem:
                 self._life.uncaught(problem)
             return shut_down()
@@ -53,15 +53,15 @@ class Loop:
             self.runner = None
 
     def drain(self, left: "Callable[[], float]") -> None:
-        """Go on until every accepted call is answered and its answer taken."""
+        """Continue until every accepted call is answered and the client has read the answer."""
         self._wire.close_subscriptions()
         while len(self._load) or self.transport.unsent:
-            self._turn(left())
+            self._step(left())
 
     def open_calls(self) -> int:
         return len(self._load)
 
-    def _turn(self, timeout: float | None) -> None:
+    def _step(self, timeout: float | None) -> None:
         reading = self._outbox.has_room() and not self._input_ended
         chunk = self.transport.receive(timeout, reading=reading)
         self._outbox.has_room()
@@ -73,7 +73,7 @@ class Loop:
             self._life.stop("end of input")
 
     def _install_signals(self) -> "Callable[[], None] | None":
-        """Let SIGTERM and SIGINT stop the server, where this thread may say so; how to undo it."""
+        """Let SIGTERM and SIGINT stop the server, on the main thread only; returns the undo."""
         if threading.current_thread() is not threading.main_thread():
             return None
         signalled = False
@@ -86,7 +86,7 @@ class Loop:
             self._life.stop(signal.Signals(number).name)
 
         before = {number: signal.signal(number, handle) for number in _SIGNALS}
-        # A signal that comes just before the loop begins to wait must end that wait too.
+        # A signal that arrives just before the loop waits must end that wait too.
         wakeup = signal.set_wakeup_fd(self.transport.wake_fd, warn_on_full_buffer=False)
 
         def restore() -> None:

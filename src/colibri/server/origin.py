@@ -1,23 +1,23 @@
-"""Where a call comes from, as far as its client tells: its name, and its own ids.
+"""Where a call comes from, as far as its client says: the client's name and its own ids.
 
-The ids are those that a client gives its hooks too, so that what it reports of a call and what the
-call recorded can be told to be one: Claude Code and Codex send them with each call, others put the
-id of their session into the server's environment (config.py).
+A client gives its hooks the same ids, so that a hook's report of a call can be matched with the
+call's records. Claude Code and Codex send them with each call; others put the id of their session
+into the server's environment (config.py).
 """
 
 from colibri.core.frozen import Frozen
 
 MAX_LENGTH = 128
-MAX_READ = 1024  # of a text, for a secret that is cut would not be found
+MAX_READ = 1024  # of a text; a secret cut in two by a shorter limit would not be found
 MAX_KEPT = 64
-_seen: dict[str, str] = {}  # what was made of texts before: most come with every call
+_seen: dict[str, str] = {}  # results of `recordable`: most texts repeat with every call
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _USES = ("claudecode/toolUseId", "callId")
 _SESSIONS = ("threadId", "sessionId")
 
 
 class Origin(Frozen):
-    """None where the client does not say."""
+    """A member is None if the client does not say."""
 
     __slots__ = ("client", "host_session", "use")
     client: str | None
@@ -29,7 +29,7 @@ NOWHERE = Origin(client=None, host_session=None, use=None)
 
 
 def of_call(client: str | None, meta: object) -> Origin:
-    """Of a call with this `_meta`, from a client that said its name in the handshake."""
+    """The origin of a call with this `_meta`; `client` is the name from the handshake."""
     if not isinstance(meta, dict):
         return Origin(client=client, host_session=None, use=None)
     named = name_of(meta.get(CLIENT_INFO))
@@ -38,15 +38,15 @@ def of_call(client: str | None, meta: object) -> Origin:
 
 
 def name_of(info: object) -> str | None:
-    """Name and version of a client, from what it says of itself."""
+    """Name and version of a client, from its clientInfo."""
     if not isinstance(info, dict):
         return None
     parts = [info.get(key) for key in ("name", "version")]
     return " ".join(part for part in parts if isinstance(part, str) and part) or None
 
 
-def shown(text: str | None) -> str | None:
-    """What a client says, as it is recorded: short, visible and without secrets."""
+def recordable(text: str | None) -> str | None:
+    """A client's text in the form that is recorded: short, printable and without secrets."""
     if text is None:
         return None
     text = text[:MAX_READ]

@@ -1,4 +1,4 @@
-"""What leaves the server: answers, each once, and a stop sign while too much is left unread."""
+"""Sends answers, each once, and makes the lanes wait while too much is unread."""
 
 import threading
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from colibri.server.journal import Journal
     from colibri.server.transport import Transport
 
-WRITE_BYTES = 64 * 1024  # as much as a pipe holds unless somebody widened it
+WRITE_BYTES = 64 * 1024  # the default capacity of a pipe
 MAX_UNREAD = 32 * 1024 * 1024
-# A client opens with a handshake and tools/list. Loading the database and the tools competes with
+# A client begins with a handshake and tools/list. Loading the database and the tools competes with
 # the main thread for the interpreter, so it begins after these two, or when a call needs it.
 OPENING_ANSWERS = 2
 
@@ -47,7 +47,7 @@ class Outbox:
         self.room.set()
 
     def send(self, lines: bytes) -> None:
-        """Send whole lines, from any thread; none is nothing to send."""
+        """Send whole lines, from any thread; does nothing if there are none."""
         if not lines:
             return
         self._transport.send(lines)
@@ -59,7 +59,7 @@ class Outbox:
                 self._may_load.set()
 
     def has_room(self) -> bool:
-        """Whether more may be read; lets the lanes go on when it may."""
+        """Whether more may be read; if so, also lets the lanes continue."""
         if self._transport.unsent > MAX_UNREAD:
             return False
         if not self.room.is_set():
@@ -67,7 +67,7 @@ class Outbox:
         return True
 
     def finish(self, done: "Sequence[tuple[Call, Outcome, Entry | None]]") -> None:
-        """End calls, in order. Their answers leave together: each write wakes the client."""
+        """Answer calls, in order and in one write, since each write wakes the client."""
         lines, size = [], 0
         for call, outcome, entry in done:
             line = self._answer(call, outcome, entry)
@@ -78,7 +78,8 @@ class Outbox:
                 lines, size = [], 0
         self.send(b"".join(lines))
         for call, _, _ in done:
-            call.request.work = None  # a cycle would keep what was sent until it is collected
+            call.request.work = None  # break the cycle, so that memory is freed at once
+
             self._load.release(call)
 
     def _answer(self, call: "Call", outcome: "Outcome", entry: "Entry | None") -> bytes:

@@ -2,16 +2,16 @@
 
     1 lane      a FIFO queue and one thread: a tool never overlaps itself
     2 validate  the arguments against the tool's struct; then secrets in them are replaced
-    3 enter     the enter record is committed, then the sink is told
+    3 enter     the enter record is committed, then the sink is called
     4 dispatch  the handler runs
-    5 exit      its changes and the exit record are committed together, then the sink is told
+    5 exit      its changes and the exit record are committed together, then the sink is called
 
-Three ways lead through them, one per lane. `probe` answers first and records after. `read` has a
-record committed before its handler runs and one after it. `enter` and `round` work for many writing
-calls at once: one transaction for their enter records, one, synced, for the rest.
+Each lane has its own way through them. `probe` answers first and records afterwards. `read` commits
+one record before the handler runs and one after it. `enter` and `round` serve many writing calls at
+once: one transaction for their enter records, one synced transaction for the rest.
 
-Where the ledger cannot be written (READONLY, MINIMAL, SAFE_MODE integrity or io, a full disk) calls
-are audited on stderr; a server without a configuration has no trail but its sink.
+If the ledger cannot be written (READONLY, MINIMAL, SAFE_MODE integrity or io, a full disk), calls
+are audited on stderr. A server without a configuration has no trail except its sink.
 """
 
 import time
@@ -50,15 +50,15 @@ MAX_PROBE_RECORDS = 256
 
 
 class _Undo(Exception):
-    """Leaves a savepoint so that what happened in it is undone."""
+    """Leaves a savepoint and rolls it back."""
 
 
 class _Again(Exception):
-    """A handler has failed after it wrote: run the round once more, each handler in a savepoint."""
+    """A handler failed after it wrote: run the round again, each handler in a savepoint."""
 
 
 class Pipeline:
-    """The stages of one server; each method says which thread runs it."""
+    """The stages of one server, grouped by the lane whose thread runs them."""
 
     def __init__(  # noqa: PLR0913 - what a call meets on its way
         self,
@@ -98,17 +98,17 @@ class Pipeline:
 
     def _record_probe(self, call: Call, outcome: Outcome) -> None:
         waiting = self._journal.unwritten_probes
-        if not self._journal.is_kept():
-            self._audit.on_stderr(call, outcome)
+        if not self._journal.records_calls():
+            self._audit.write_to_stderr(call, outcome)
         elif waiting >= MAX_PROBE_RECORDS:
             self._health.count("probe_records")
             self._log("warn", f"[colibri] {call.name} was not recorded: too many records wait")
         else:
             if waiting > MAX_PROBE_RECORDS // 2:
-                time.sleep(0.001)  # the answer is out: let the write thread catch up a little
-            self._journal.later(
+                time.sleep(0.001)  # the answer is sent: let the write thread catch up
+            self._journal.record_later(
                 lambda recorder, chain: recorder.exit(chain, call, outcome),
-                failed=lambda: self._audit.on_stderr(call, outcome),
+                failed=lambda: self._audit.write_to_stderr(call, outcome),
             )
 
     # The read lane.
@@ -116,12 +116,12 @@ class Pipeline:
     def read(
         self, call: Call, db: "Connection | None", patience: "Patience", pause: "Callable[[], None]"
     ) -> Busy | None:
-        """One reading call; Busy, once it is answered, if another process was in its way.
+        """Serve one reading call; returns Busy if another process made it fail.
 
-        What it waits for its records and what its connection waits is taken from one `patience`.
+        Waiting for its records and waiting on its connection count against the same `patience`.
         """
         self.prepare(call)  # 1, 2
-        # A verification hands out heads of the log: what it will name is synced first.
+        # A verification returns a head of the log, so the records up to it are synced first.
         heads = call.tool is not None and call.tool.capability == Capability.VERIFY
         begun, entered = time.monotonic(), None
         try:
@@ -132,7 +132,7 @@ class Pipeline:
             )  # 3
             patience.left -= time.monotonic() - begun
             if entered is None and patience.is_mostly_spent:
-                # What kept its record out for so long would keep its connection waiting as well.
+                # Whatever blocked the record for so long would block the connection as well.
                 raise Busy(self._journal.why_not().message)
             call.id = call.id or self._audit.new_call_id()
             outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
@@ -147,8 +147,8 @@ class Pipeline:
             return problem if isinstance(problem, Busy) else None
         if entry is None:
             if entered is not None:
-                self._journal.owe(call, outcome)
-            self._audit.on_stderr(call, outcome)
+                self._journal.owe_exit(call, outcome)
+            self._audit.write_to_stderr(call, outcome)
         self.finish(call, outcome, entry)
         return None
 
@@ -160,7 +160,7 @@ class Pipeline:
         with self._guard:
             if call.tool is not None and call.tool.sliced:
                 return self._run(call, work)
-            with work.db:  # a savepoint, which outside a transaction is a read transaction
+            with work.db:  # a savepoint; outside a transaction it begins a read transaction
                 return self._run(call, work)
 
     # The write lane.
@@ -168,9 +168,9 @@ class Pipeline:
     def enter(
         self, recorder: "Recorder", jobs: list[Job], calls: list[Call]
     ) -> Unavailable | CommitFailed | None:
-        """3 for a round, and what other lanes want recorded: one transaction, not synced.
+        """Stage 3 for a round, and other lanes' records: one transaction, not synced.
 
-        What kept it from being committed is given back; everybody was told then.
+        If it cannot be committed, the calls and jobs are failed and the reason is returned.
         """
         problem = self._journal.write(recorder, jobs, calls)
         if problem is not None:
@@ -184,14 +184,15 @@ class Pipeline:
         return problem
 
     def round(self, recorder: "Recorder", calls: "deque[Call]") -> Unavailable | None:
-        """4 and 5 for calls that were entered, for ROUND_MS of work: one commit, which is synced
-        unless they only read.
+        """Stages 4 and 5 for entered calls, for ROUND_MS of work: one commit, synced unless they
+        only read.
 
-        Why nothing was changed is given back; everybody of the round was told then.
+        If nothing could be changed, the calls are failed and the reason is returned.
         """
         attempt = _Attempt(
             calls,
-            careful=self.has_sink or any(one.tool is not None and one.tool.once for one in calls),
+            savepoints=self.has_sink
+            or any(one.tool is not None and one.tool.once for one in calls),
         )
         durable = not all([call.changes_nothing for call in calls])
         try:
@@ -200,7 +201,7 @@ class Pipeline:
                     lambda chain: self._attempt(attempt, recorder, chain), durable=durable
                 )
             except _Again:
-                attempt = attempt.anew()
+                attempt = attempt.in_savepoints()
                 recorder.transact(
                     lambda chain: self._attempt(attempt, recorder, chain), durable=durable
                 )
@@ -220,7 +221,7 @@ class Pipeline:
         return None
 
     def _attempt(self, attempt: "_Attempt", recorder: "Recorder", chain: "Chain") -> None:
-        run = self._run_in_savepoint if attempt.careful else self._run_in_round
+        run = self._run_in_savepoint if attempt.savepoints else self._run_in_round
         until = self._clock.now_ms() + ROUND_MS
         while attempt.calls and (not attempt.started or self._clock.now_ms() < until):
             call = attempt.calls.popleft()
@@ -229,7 +230,7 @@ class Pipeline:
             attempt.done.append((call, outcome, recorder.exit(chain, call, outcome)))  # 5
 
     def _run_in_round(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
-        """Without a savepoint, which costs every call and helps only the few that fail."""
+        """Run without a savepoint: it would cost every call and help only the few that fail."""
         changes = recorder.changes()
         outcome = self._run(call, self._work(call, db=recorder.opened.db, chain=chain))
         if outcome.is_error and recorder.changes() != changes:
@@ -237,7 +238,7 @@ class Pipeline:
         return outcome
 
     def _run_in_savepoint(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
-        # With the database open, it is loaded.
+        # apsw is loaded: the database is open.
         from colibri.store.sqlite.transaction import Savepoint
 
         mark = chain.mark()
@@ -251,20 +252,20 @@ class Pipeline:
             chain.reset(mark)
         return outcome
 
-    def unrecorded(self, call: Call) -> None:
-        """A call of the write lane where there is no ledger: nothing may be changed there."""
+    def run_unrecorded(self, call: Call) -> None:
+        """Serve a call of the write lane without a ledger: it may not change anything."""
         if self._journal.configured and call.refusal is None:
             self.turn_away(call, envelope.UNAVAILABLE, self._journal.why_not().message)
             return
         call.id = call.id or self._audit.new_call_id()
         outcome = self._run(call, self._work(call))
-        self._audit.on_stderr(call, outcome)
+        self._audit.write_to_stderr(call, outcome)
         self.finish(call, outcome)
 
     # The stages that the lanes share.
 
     def prepare(self, call: Call) -> None:
-        """1 and 2: from here on a call cannot be cancelled; leaves its arguments or its refusal."""
+        """Stages 1 and 2: end the time to cancel a call, and set its arguments or its refusal."""
         call.enter_ms = self._clock.now_ms()
         call.begin()
         validate(call)
@@ -273,7 +274,7 @@ class Pipeline:
         return Work(call, self._clock.utc(), self._ids, self._limits, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
-        """3, the sink's part, and 4."""
+        """Stage 3, the sink's part, and stage 4."""
         outcome = self._audit.enter(call) if self.has_sink else None
         if outcome is None:
             outcome = dispatch(call, work, self._log, show_stacks=self._show_stacks)
@@ -281,17 +282,17 @@ class Pipeline:
         return outcome
 
     def finish(self, call: Call, outcome: Outcome, entry: "Entry | None" = None) -> None:
-        """5, the sink's part; then the one answer, if the call gets one."""
+        """Stage 5, the sink's part; then the one answer, if the call gets one."""
         self._outbox.finish([(call, outcome, entry)])
 
     def turn_away(self, call: Call, code: str, message: str) -> None:
-        """Refuse a call: it is counted, logged and said, and recorded only if it was entered."""
+        """Refuse a call: count, log and answer it, and record it only if it was entered."""
         self._health.count(code.lower())
         name = "an unknown tool" if call.tool is None else call.name
         self._log("warn", f"[colibri] {name}: {code}: {message}")
         outcome = envelope.failure(code, message, Unavailable(message))
         if call.entry is not None:
-            self._journal.owe(call, outcome)
+            self._journal.owe_exit(call, outcome)
         self.finish(call, outcome)
 
     def abandon(self, call: Call) -> None:
@@ -301,19 +302,19 @@ class Pipeline:
 
 
 class _Attempt:
-    """One try at a round: what it may take, what it has begun, what is done."""
+    """One attempt at a round: the calls left, those started and those done."""
 
-    __slots__ = ("calls", "careful", "done", "started")
+    __slots__ = ("calls", "done", "savepoints", "started")
 
-    def __init__(self, calls: "deque[Call]", *, careful: bool) -> None:
+    def __init__(self, calls: "deque[Call]", *, savepoints: bool) -> None:
         self.calls = calls
-        self.careful = careful
+        self.savepoints = savepoints
         self.started: list[Call] = []
         self.done: list[tuple[Call, Outcome, Entry]] = []
 
-    def anew(self) -> "_Attempt":
-        """The same calls, with care; what they were about to record is forgotten."""
+    def in_savepoints(self) -> "_Attempt":
+        """The same calls, now in savepoints; forgets what their next records would have named."""
         for call in self.started:
-            call.name_again()
+            call.reset_names()
         self.calls.extendleft(reversed(self.started))
-        return _Attempt(self.calls, careful=True)
+        return _Attempt(self.calls, savepoints=True)

@@ -14,7 +14,7 @@ STAGES = ("lane", "validate", "enter", "dispatch", "exit")
 
 
 class Probes:
-    """What they look at."""
+    """Both probes, and the parts they report on."""
 
     def __init__(
         self,

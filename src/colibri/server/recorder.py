@@ -1,15 +1,15 @@
-"""Enter and exit records: from a call to the ledger.
+"""Writes a call's enter and exit records to the ledger.
 
 The Recorder owns the one read-write connection; the journal says who may use it. Before a commit
-that a client is told of, the file must still be the one that was opened, at the same version; after
-it, it must still be in its place.
+that is reported to a client, the file must still be the one that was opened, at the same schema
+version; after the commit it must still be at its path.
 """
 
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
 from colibri.server.clock import Patience
 from colibri.server.faults import Guard
-from colibri.server.origin import NOWHERE, shown
+from colibri.server.origin import NOWHERE, recordable
 from colibri.store import ledger, sessions
 from colibri.store.sessions import Caller
 from colibri.store.sqlite.checkpoint import set_patience
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """What is known of the open ledger; `synced` is the newest head that a power cut leaves."""
+    """The open ledger; `synced` is the newest head that would survive a power cut."""
 
     def __init__(
         self,
@@ -53,17 +53,19 @@ class Recorder:
         head = ledger.head(opened.db)
         self.opened = opened
         self.log = ledger.log_id(opened.db)
-        self.changes: Callable[[], int] = opened.db.total_changes  # rows changed since it is open
+        self.changes: Callable[[], int] = (
+            opened.db.total_changes
+        )  # rows changed since it was opened
         self._ids = ids
         self._utc = clock.utc
         self._health = health
         self._guard = Guard(health)
         self._claim_minutes = config.claim_minutes
-        self._host_session = host = shown(config.host_session)
+        self._host_session = host = recordable(config.host_session)
         self._person = config.person
         self.server = ids.uuid("server", head.seq if head else 0)
         self._last_caller: tuple[Origin, Caller] = (NOWHERE, Caller(self.server, None, host))
-        # The sessions in which callers work, as found in the transaction that is open.
+        # The sessions in which callers work, as read in the current transaction.
         self._current: dict[Caller, tuple[str, str | None] | None] = {}
         self.synced: Head | None = None
         self._known: Head | None = head
@@ -77,8 +79,8 @@ class Recorder:
     ) -> "T":
         """Extend the chain in one transaction; a durable commit is synced.
 
-        `answered`: a client is told of what this commits. Raises Unavailable or CommitFailed; Busy
-        as soon as another process was in the way for longer than `patience` says.
+        `answered` means that a client learns of this commit. Raises Unavailable or CommitFailed,
+        and Busy once another process has held the database for longer than `patience` allows.
         """
         with self._guard:
             with Change(self.opened.db, self.opened.watch, durable=durable):
@@ -99,7 +101,7 @@ class Recorder:
         return result
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
-        """Append a call's enter record; here a call gets its id, if it has none, and its owner."""
+        """Append a call's enter record and give the call its owner and, if it has none, an id."""
         call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
         now, origin = self._utc(), call.request.origin
         caller = self._caller_at(origin)
@@ -111,7 +113,7 @@ class Recorder:
             arguments=call.plain,
             client=caller.client,
             host_session=caller.host_session,
-            use=shown(origin.use),
+            use=recordable(origin.use),
             size=size,
             sha256=sha256,
         )
@@ -119,32 +121,32 @@ class Recorder:
         return call.entry
 
     def _caller_at(self, origin: "Origin") -> Caller:
-        """Who calls from there; most calls of a client have one origin."""
+        """The caller of this origin; cached, for most calls of a client have the same one."""
         known, caller = self._last_caller
         if known is not origin:
-            host_session = shown(origin.host_session) or self._host_session
-            caller = Caller(self.server, shown(origin.client), host_session)
+            host_session = recordable(origin.host_session) or self._host_session
+            caller = Caller(self.server, recordable(origin.client), host_session)
             self._last_caller = (origin, caller)
         return caller
 
     def _find_owner(self, call: "Call", caller: Caller, now: str) -> None:
-        """The session that the call names, else the one in which its caller works."""
+        """Assign the call to the session it names, else to the one in which its caller works."""
         (session, agent), db = call.owner, self.opened.db
         call.caller = caller
         if self._person is not None:
-            call.owned(session, self._person)
+            call.set_owner(session, self._person)
         elif session is not None:
             if agent is None:
-                call.owned(session, sessions.agent_of(db, session))
+                call.set_owner(session, sessions.agent_of(db, session))
         elif call.tool is None or call.tool.session != "opened":
             if caller not in self._current:
                 minutes = self._claim_minutes
                 self._current[caller] = sessions.current(db, caller, now=now, minutes=minutes)
             if found := self._current[caller]:
-                call.owned(found[0], agent or found[1])
+                call.set_owner(found[0], agent or found[1])
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
-        """Append a call's exit record; of a probe the enter record as well."""
+        """Append a call's exit record; for a probe, the enter record too."""
         entered = call.entry or self.enter(chain, call)
         if call.verified is not None:
             ledger.note_verified(self.opened.db, call.verified)
@@ -160,7 +162,7 @@ class Recorder:
         return call.append(chain, "call.exit", payload, self._utc())
 
     def _refuse_older(self, chain: "Chain") -> None:
-        """Notice an older copy that was written over the file, so that its inode is the same."""
+        """Detect an older copy written over the file, which keeps the inode."""
         known = self._known
         if known is None or chain.mark() == known:
             return

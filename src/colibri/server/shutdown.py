@@ -1,13 +1,13 @@
 """The end of a server: six stages, each logged.
 
-    1 announce   say why
+    1 announce   log the reason
     2 quiesce    new calls get SHUTTING_DOWN, from the moment there is a reason to stop
-    3 drain      accepted calls are finished and their answers taken, for up to 30 s
+    3 drain      accepted calls are finished and the client reads their answers, for up to 30 s
     4 finalize   nothing is ever pending: a seal is one transaction
     5 close      the read lane ends, then the write lane, then the database is closed
-    6 release    the lock file and the transport are let go
+    6 release    the lock file and the transport are released
 
-At the deadline the process ends at once: what was acknowledged is safe.
+At the deadline the process exits at once: acknowledged changes are safe.
 """
 
 import os
@@ -27,7 +27,7 @@ DRAIN_SECONDS = 30.0
 
 
 class End:
-    """What has to end, in order."""
+    """Shuts down the parts of a server, in order."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class End:
         self._deadline = 0.0
 
     def shut_down(self) -> int:
-        """The six stages, once; the exit code. os._exit(1) when they take too long."""
+        """Run the six stages, once; returns the exit code. os._exit(1) if they take too long."""
         life, log = self._life, self._log
-        if not self._ending.acquire(blocking=False):  # another thread is at it
+        if not self._ending.acquire(blocking=False):  # another thread is doing it
             life.ended.wait()
             return life.exit_code
         self._deadline = time.monotonic() + DRAIN_SECONDS
@@ -76,14 +76,14 @@ class End:
         return life.exit_code
 
     def stop(self) -> None:
-        """Shut down: through the thread that runs the server, or here when none does."""
+        """Shut down, through the thread that runs the server, or here if there is none."""
         life, loop = self._life, self._loop
         life.stop("stop")
         own = (loop.runner, *(lane.thread for lane in self._lanes))
         if threading.current_thread() in own:
-            return  # a handler or a sink asks: the server cannot wait for itself
+            return  # called by a handler or a sink: the server cannot wait for itself
         while loop.runner is not None and not life.ended.wait(0.05):
-            pass  # `run` shuts down; if it was left by an exception, it is up to us
+            pass  # `run` shuts down; if an exception ended it, we do so below
         if life.connected:
             self.shut_down()
         elif not life.ended.is_set():
@@ -92,7 +92,7 @@ class End:
     def _close_database(self) -> None:
         recorder, self._journal.recorder = self._journal.recorder, None
         if recorder is not None:
-            from colibri.store.sqlite import opening  # with a recorder, it is loaded
+            from colibri.store.sqlite import opening  # apsw is loaded: there is a recorder
 
             failing = self._health.condition.cause == "io"
             if fate := opening.close(recorder.opened, checkpoint=not failing):
@@ -102,7 +102,7 @@ class End:
             self._health.db_tables = 0
 
     def _left(self) -> float:
-        """The seconds that are left; without any the process ends here."""
+        """The seconds left; if there are none, the process ends here."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             self._give_up()

@@ -1,4 +1,4 @@
-"""Two of the five stages, which need nothing but the call: 2 validate and 4 dispatch."""
+"""The two of the five stages that need only the call: 2 validate and 4 dispatch."""
 
 from colibri.core.errors import Invalid, Refused
 from colibri.server import envelope, log
@@ -17,7 +17,7 @@ UNKNOWN_TOOL = -32602
 
 
 def validate(call: "Call") -> None:
-    """2: leaves the call's arguments, without secrets, or why it is refused."""
+    """Stage 2: set the call's arguments, without secrets, or the reason to refuse it."""
     if call.cancelled:
         call.refusal = Cancelled("cancelled by the client")
     if call.tool is None:
@@ -32,7 +32,7 @@ def validate(call: "Call") -> None:
         except Invalid as problem:
             call.take(None, None)
             call.refusal = _without_secrets(problem)
-    call.lighten()
+    call.drop_line()
 
 
 def _validate(call: "Call", tool: "Registered") -> None:
@@ -41,13 +41,13 @@ def _validate(call: "Call", tool: "Registered") -> None:
 
 
 def _redact(call: "Call", tool: "Registered") -> None:
-    """Between 2 and 3: replace secrets of known shapes; everything after sees only that.
+    """Between 2 and 3: replace secrets of known shapes, so that nothing later sees them.
 
-    What is left has to fit as well: an id cannot be redacted, and a text may grow too long.
+    The result is validated again: an id cannot be redacted, and a text may become too long.
     """
     if not call.plain:
         return
-    from colibri.core import redaction  # off the main thread: the probes have no arguments
+    from colibri.core import redaction  # not on the main thread: the probes have no arguments
 
     call.raw, found = redaction.redact(call.raw)
     if not found:
@@ -63,14 +63,14 @@ def _redact(call: "Call", tool: "Registered") -> None:
 
 
 def _without_secrets(problem: Invalid) -> Invalid:
-    """An issue names keys that nobody knows: one of them may be a secret."""
+    """An issue lists unknown keys, and one of them may be a secret."""
     return Invalid(
         [{name: log.scrub(str(text)) for name, text in one.items()} for one in problem.issues]
     )
 
 
 def dispatch(call: "Call", work: "Work", say: log.Log, *, show_stacks: bool) -> Outcome:
-    """4: what the handler returned or raised, as an outcome; a fault of the store is raised."""
+    """Stage 4: what the handler returned or raised, as an outcome; raises the store's errors."""
     refusal, tool = call.refusal, call.tool
     if isinstance(refusal, Invalid):
         return envelope.invalid(refusal)
@@ -97,5 +97,5 @@ def _described(problem: BaseException) -> str:
     from traceback import clear_frames  # 5 ms that only a failure pays
 
     stack = log.describe(problem)
-    clear_frames(problem.__traceback__)  # a cursor in them would keep its transaction open
+    clear_frames(problem.__traceback__)  # a cursor in a frame would keep its transaction open
     return stack

@@ -1,9 +1,8 @@
-"""Bytes in, whole lines out: the descriptors under the wire.
+"""The descriptors under the wire: bytes in, whole lines out.
 
 `Stream` reads one descriptor and writes another. Any thread may `send`: what the peer does not take
-at once is kept and written when it can be, so that a peer that does not read blocks nobody. One
-thread, the one that runs the server, calls `receive`; `wake` ends its wait from anywhere, also from
-a signal handler.
+at once is kept and written later, so a peer that does not read blocks no thread. Only the thread
+that runs the server calls `receive`; `wake` ends its wait, even from a signal handler.
 """
 
 import fcntl
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Transport(Protocol):
-        """What the server asks of a transport; a signal may write a byte to `wake_fd`."""
+        """What the server needs of a transport; a signal may write a byte to `wake_fd`."""
 
         wake_fd: int
 
@@ -26,23 +25,23 @@ if TYPE_CHECKING:
             """How many bytes the peer has not taken yet."""
 
         def start(self) -> None:
-            """Connect; may block, which COLIBRI_STARTUP_TIMEOUT_MS bounds."""
+            """Connect; may block for up to COLIBRI_STARTUP_TIMEOUT_MS."""
 
         def receive(self, timeout: float | None, *, reading: bool) -> bytes | None:
-            """Bytes that came; b"" at the end of input; None when woken or the time is up."""
+            """The bytes that came; b"" at the end of input; None if woken or timed out."""
 
         def send(self, lines: bytes) -> None:
-            """Queue whole lines; never blocks, and is silent once the peer is gone."""
+            """Queue whole lines; never blocks, and does nothing once the peer is gone."""
 
         def wake(self) -> None:
             """Make `receive` return now."""
 
         def close(self) -> None:
-            """Let go of the descriptors."""
+            """Close the descriptors."""
 
 
 _CHUNK = 65536
-_PIPE_BYTES = 256 * 1024  # a long list; more would eat into what a user's pipes may have together
+_PIPE_BYTES = 256 * 1024  # holds a long list; the system limits the total of a user's pipes
 _STDERR = 2
 
 
@@ -96,7 +95,7 @@ class Stream:
         return self._read() if reading and self.in_fd in ready else None
 
     def send(self, lines: bytes) -> None:
-        """Write what the peer takes now and keep the rest for `receive` to write."""
+        """Write as much as the peer takes now and keep the rest for `receive` to write."""
         with self._lock:
             if self.broken or self.out_fd < 0:
                 return
@@ -111,14 +110,14 @@ class Stream:
         try:
             os.write(self.wake_fd, b"\0")
         except OSError:
-            return  # full: it wakes anyway; closed: nobody waits
+            return  # full: it wakes anyway; closed: no thread waits
 
     def close(self) -> None:
         with self._lock:
             descriptors = (self.in_fd, self.out_fd, self._wake_read, self.wake_fd)
             self.in_fd = self.out_fd = self._wake_read = self.wake_fd = -1
         for descriptor in descriptors:
-            if descriptor > _STDERR:  # the first three stay, or another file would be one of them
+            if descriptor > _STDERR:  # keep 0 to 2: the next file opened would get that number
                 os.close(descriptor)
 
     def _watch(self, descriptor: int, event: int, *, wanted: bool) -> None:
@@ -134,7 +133,7 @@ class Stream:
         try:
             return os.read(self.in_fd, _CHUNK)
         except OSError:
-            return b""  # a closed or reset input is an ended one
+            return b""  # a closed or reset input counts as its end
 
     def _flush(self, unsent: int) -> None:
         while self._queue:
@@ -153,13 +152,13 @@ class Stream:
                 self._queue.popleft()
             else:
                 self._queue[0] = head[written:]
-        # Not before: a line that leaves at once need not have `receive` watch for room.
+        # Only now: if everything was written, `receive` need not watch for room.
         self.unsent = unsent
 
     def _write(self, data: memoryview) -> int:
-        """How much of it the peer took. Never blocks.
+        """How many bytes the peer took. Never blocks.
 
-        The descriptor stays as it is: non-blocking, it would be so for all who share it.
+        O_NONBLOCK is not set: it would apply to every process that shares the descriptor.
         """
         if self._can_refuse:
             try:
@@ -167,25 +166,25 @@ class Stream:
             except BlockingIOError:
                 return 0
             except (OSError, NotImplementedError):
-                self._can_refuse = False  # not every system and kind of file can
+                self._can_refuse = False  # not every system and file type supports it
         # POLLOUT promises room for PIPE_BUF bytes; a larger write could block.
         return os.write(self.out_fd, data[: select.PIPE_BUF]) if self._writable.poll(0) else 0
 
 
 def _widen(descriptor: int) -> None:
-    """Have a pipe hold a long answer whole, so that it leaves in one piece; where that can be."""
+    """Enlarge a pipe, where possible, so that a long answer fits in one write."""
     try:
         if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _PIPE_BYTES:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     except (AttributeError, OSError):
-        return  # macOS has no such call; a file or a socket is no pipe; this user has too many
+        return  # not on macOS; not for a file or socket; not beyond the user's limit
 
 
 def claim_stdout() -> int:
     """Keep the protocol's descriptor private and point fd 1 at fd 2.
 
-    After this no print, warning or child process can reach the wire. Descriptors 0 to 2 that are
-    closed become /dev/null, or the next file opened would be taken for one of them.
+    After this no print, warning or child process can write to the client. If one of descriptors 0
+    to 2 is closed, it becomes /dev/null; otherwise the next file opened would get its number.
     """
     for descriptor in (0, 1, 2):
         try:

@@ -1,18 +1,19 @@
-"""JSON-RPC 2.0 and MCP over lines of bytes. It knows no tool and no database.
+"""JSON-RPC 2.0 and MCP over lines of bytes; knows nothing of tools or the database.
 
 Revisions: 2024-11-05, 2025-03-26, 2025-06-18 and 2025-11-25 begin with `initialize`; 2026-07-28 has
-no handshake, each request names its version in `_meta`. Which rules hold is decided per request.
+no handshake: each request names its version in `_meta`. Which rules apply is decided per request.
 
 ERRORS
-    -32700  the text of a line is not acceptable JSON; the id is the request's where it can be read
-    -32600  a JSON value that is no request (also a batch), an id that is still in use or too long
+    -32700  the line is not acceptable JSON; the id is the request's if it can be read
+    -32600  a JSON value that is not a request, such as a batch; an id that is in use or too long
+
     -32601  a method that the request's revision does not have
-    -32602  params that do not fit; an unknown tool; a cursor (there is one page)
+    -32602  invalid params; an unknown tool; a cursor (there is only one page)
     -32022  a version in `_meta` that is not served; data has `supported` and `requested`
     -32010  too many open subscriptions
 
-A response is no request either, but answering it could make two servers answer each other for ever:
-it is passed over.
+A response is not a request either, but it is ignored: answering it could make two servers answer
+each other without end.
 """
 
 from colibri.server import origin
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from colibri.server.answers import Answers
 
     class Service(Protocol):
-        """What the wire asks of the server behind it."""
+        """What the wire needs of the server behind it."""
 
         instructions: str
 
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
             """The JSON array of the tools that can be called."""
 
         def call(self, request: "Request", name: str, arguments: object) -> None:
-            """Take a tools/call; whoever serves it answers it, from any thread."""
+            """Take a tools/call; the answer comes later, from any thread."""
 
         def cancel(self, request: "Request") -> bool:
-            """Drop a call that still waits; False when it runs already."""
+            """Drop a call that still waits; False if it has begun."""
 
 
 HANDSHAKE_REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -58,13 +59,13 @@ _VERSION = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
-# How long a client may keep what it was told of the server and its tools: both are fixed for the
+# How long a client may cache the description of the server and its tools: both are fixed for the
 # life of a process, but the next process may be another version.
 _CACHE_HINTS = {"ttlMs": 300_000, "cacheScope": "public"}
 
 
 class Wire:
-    """One connection: its era, and what each line that comes in asks for."""
+    """One connection: its protocol era, and the requests that come in."""
 
     def __init__(
         self, service: "Service", answers: "Answers", send: "Callable[[bytes], None]"
@@ -75,38 +76,38 @@ class Wire:
         self._lines = Lines()
         self._subscriptions: dict[str | int, Request] = {}
         self._initialized = False
-        self._client = origin.NOWHERE  # of calls that say no more than the handshake
+        self._client = origin.NOWHERE  # for calls that say no more than the handshake
         self._spoke_modern = False
         self._closing = False
 
     def feed(self, chunk: bytes) -> None:
         for line in self._lines.feed(chunk):
-            self._line(line)
+            self._handle_line(line)
 
     def end(self) -> None:
-        """The input is over: what stands without a newline was a line too."""
+        """The input has ended: text without a final newline counts as a line too."""
         for line in self._lines.end():
-            self._line(line)
+            self._handle_line(line)
 
     def close_subscriptions(self) -> None:
-        """Shutdown: a subscription that is open, or still comes, gets its result."""
+        """Shutdown: end every open subscription with its result, and every later one at once."""
         self._closing = True
         for request in list(self._subscriptions.values()):
             del self._subscriptions[request.id]
             self._result(request, {}, {_SUBSCRIPTION: request.id})
 
-    # One line.
+    # Lines and messages.
 
-    def _line(self, line: bytes | Malformed) -> None:
+    def _handle_line(self, line: bytes | Malformed) -> None:
         try:
             if isinstance(line, Malformed):
                 raise line
-            if line.strip(b" \t\r"):  # a blank line says nothing
-                self._message(parse(line), line)
+            if line.strip(b" \t\r"):  # blank lines are ignored
+                self._handle_message(parse(line), line)
         except Malformed as problem:
             self._send(error_line(problem.id, Fault(PARSE_ERROR, f"parse error: {problem}")))
 
-    def _message(self, message: object, line: bytes) -> None:
+    def _handle_message(self, message: object, line: bytes) -> None:
         try:
             request = self._classify(message, line)
             if request is not None:
@@ -116,7 +117,7 @@ class Wire:
             self._send(error_line(id, fault))
 
     def _classify(self, message: object, line: bytes) -> Request | None:
-        """A request, or None for a notification or response, which are dealt with here."""
+        """A request, or None for a notification or response, which is handled here."""
         if not isinstance(message, dict):
             kind = "a batch" if isinstance(message, list) else "this JSON value"
             raise Fault(INVALID_REQUEST, f"{kind} is not a request: send one JSON object per line")
@@ -128,7 +129,7 @@ class Wire:
         if not isinstance(method, str):
             raise Fault(INVALID_REQUEST, '"method" must be a string')
         if "id" not in message:
-            self._notified(method, message.get("params"))
+            self._notification(method, message.get("params"))
             return None
         if not is_id(message["id"]):
             raise Fault(INVALID_REQUEST, '"id" must be a string or an integer')
@@ -145,7 +146,7 @@ class Wire:
         return request
 
     def _era(self, meta: object, method: str) -> bool:
-        """Whether the rules of 2026-07-28 hold for a request with this `_meta`."""
+        """Whether the rules of 2026-07-28 apply to a request with this `_meta`."""
         if not isinstance(meta, dict):
             raise Fault(INVALID_PARAMS, '"params._meta" must be an object')
         if _VERSION not in meta:
@@ -170,7 +171,7 @@ class Wire:
             raise Fault(INVALID_PARAMS, f'"{origin.CLIENT_INFO}" must be an object')
         return True
 
-    def _notified(self, method: str, params: object) -> None:
+    def _notification(self, method: str, params: object) -> None:
         if method != "notifications/cancelled" or not isinstance(params, dict):
             return
         id = params.get("requestId")
@@ -235,7 +236,7 @@ class Wire:
         self._answers.open[request.id] = request
         meta, known = request.params.get("_meta"), self._client
         request.origin = origin.of_call(known.client, meta) if meta else known
-        request.params = {}  # the service has what it needs of them
+        request.params = {}  # the service has what it needs
         self._service.call(request, name, {} if arguments is None else arguments)
 
     def _listen(self, request: Request) -> None:
@@ -247,9 +248,9 @@ class Wire:
         if isinstance(request.id, str) and len(request.id) > MAX_KEPT_ID:
             message = f"the id of a subscription has at most {MAX_KEPT_ID} characters"
             raise Fault(INVALID_REQUEST, message)
-        request.line, request.params = b"", {}  # it is kept for long, and these may be large
+        request.line, request.params = b"", {}  # kept for long, and these may be large
         self._subscriptions[request.id] = request
-        # Nothing that could be listened to ever changes here, so the granted subset is empty.
+        # Nothing that a client can subscribe to ever changes here, so the granted subset is empty.
         acknowledged = {
             "jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",

@@ -1,4 +1,4 @@
-"""What a handler is given beside its arguments: tools/tool.py says what each of it is."""
+"""What a handler gets in addition to its arguments; tools/tool.py describes each member."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """One for each run of a handler."""
+    """Made for each run of a handler."""
 
     __slots__ = ("_chain", "_db", "_ids", "call", "config", "now", "pause")
 
@@ -39,7 +39,7 @@ class Work:
 
     @property
     def has_db(self) -> bool:
-        """Whether this server has a database at all."""
+        """Whether this server has a database."""
         return self._db is not None
 
     @property
@@ -72,7 +72,7 @@ class Work:
     def repeat(self, enter: int) -> None:
         self.call.repeats = enter
 
-    def found_good(self, seq: int) -> None:
+    def set_verified(self, seq: int) -> None:
         self.call.verified = seq
 
     @property
@@ -94,7 +94,8 @@ class Work:
         session: str | None = None,
         task: str | None = None,
     ) -> "Entry":
-        """Append a record of this call; later records of the call name the same things."""
+        """Append a record of this call; the call's later records name the same session and task."""
+
         call = self.call
         call.session = session or call.session
         call.task = task or call.task

@@ -52,7 +52,7 @@ class Work(Protocol):
     def repeat(self, enter: int) -> None:
         """Say that the call with this enter did the same work before."""
 
-    def found_good(self, seq: int) -> None:
+    def set_verified(self, seq: int) -> None:
         """Say that the log was verified up to a record."""
 
     @property

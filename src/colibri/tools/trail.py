@@ -285,7 +285,7 @@ def check(work: Work, args: Verify) -> Verdict:
         damage = indexes.damaged(work.db, pause=work.pause)
         report = report.with_breaks(core.Break(None, "damaged-file", what) for what in damage)
     if report.valid and report.head is not None:
-        work.found_good(report.head.seq)
+        work.set_verified(report.head.seq)
     return _verdict(report)
 
 
