@@ -9,6 +9,7 @@ import pytest
 from colibri import VERSION
 from colibri.config import KNOWN
 from tests.support.client import environment, execute
+from tests.support.terminal import run_in_terminal
 
 PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
 
@@ -129,3 +130,12 @@ def test_a_database_that_cannot_be_opened_is_exit_code_75_at_the_end(tmp_path: P
     code, out, err = colibri("serve", cwd=tmp_path, stdin=PING)
     assert (code, json.loads(out)["result"]) == (75, {})
     assert f"[colibri] cannot open {tmp_path / 'data' / 'colibri.db'}: " in err
+
+
+def test_on_a_terminal_serve_says_what_it_waits_for_and_how_to_leave(tmp_path: Path) -> None:
+    """Ctrl-D, which it names, ends it; a client on a pipe is told nothing of the kind."""
+    command = [sys.executable, "-m", "colibri", "serve"]
+    code, shown = run_in_terminal(command, cwd=tmp_path, env=environment(), typed=b"\x04")
+    waiting = "[colibri] waiting for an MCP client on stdin; Ctrl-D ends the server\n"
+    assert (code, waiting in shown) == (0, True)
+    assert waiting not in colibri("serve", cwd=tmp_path, stdin=PING)[2]

@@ -78,7 +78,7 @@ def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
     )
     assert code == 0
     assert re.search(r"copying \[#{4,5}\.{19,20}\] 10 of \d\d pages, ", shown)
-    assert "\x1b[1;32mwrote copy.db: 54 records" in shown
+    assert "\x1b[1;38;5;28mwrote copy.db: 54 records" in shown
 
 
 def test_a_directory_gets_a_file_named_after_the_time(project: Path, capsys: Capture) -> None:

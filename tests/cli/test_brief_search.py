@@ -1,6 +1,7 @@
 """`colibri brief` and `colibri search`: where the work stands, and what was written about it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,7 @@ def test_what_is_found_is_shown_where_the_word_stands(tmp_path: Path, colibri: P
     _, out, err = colibri(tmp_path, "search", "roof")
     assert (out, err) == ("T-0001  INIT  mend the roof  high · held by S-1\n", "")
     _, out, _ = colibri(tmp_path, "search", "thistle")
-    assert out.startswith(f"R-{seq}  decision  “… before before ")
+    assert re.match(rf"R-{seq} +decision  “… before before ", out)
     assert " the Thistles stay after " in out
     assert "afte…”  T-0001 · ada · S-1 · 2026-01-01T" in out
 
@@ -190,7 +191,7 @@ def test_hostile_text_is_shown_safely_in_a_terminal(
     assert OVERRIDE not in text
     assert "gnp\\u202e.exe" in "".join(text.split())
     _, out, _ = colibri(workshop.path, "search", "img house gnp")
-    assert f"R-{workshop.hostile}  analysis  “{IMAGE} gnp\\u202e.exe [bold red]" in out
+    assert f"  analysis  “{IMAGE} gnp\\u202e.exe [bold red]" in out
 
 
 def test_what_was_erased_is_not_found(workshop: Workshop, colibri: Printed) -> None:

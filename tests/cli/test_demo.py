@@ -149,9 +149,9 @@ def test_on_a_terminal_it_is_in_colour(tmp_path: Path) -> None:
         columns=200,
     )
     assert code == 0
-    assert "\x1b[31m  refused   task_update          ERR_BLOCKED: " in shown
-    assert "\x1b[1;32m  verdict   GOOD" in shown
-    assert "\x1b[1;31m  verdict   BAD" in shown
+    assert "\x1b[38;5;196m  refused   task_update          ERR_BLOCKED: " in shown
+    assert "\x1b[1;38;5;28m  verdict   GOOD" in shown
+    assert "\x1b[1;38;5;196m  verdict   BAD" in shown
 
 
 @pytest.mark.parametrize("columns", [40, 60])

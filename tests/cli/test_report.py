@@ -51,7 +51,11 @@ def test_a_session_or_a_task_becomes_one_page_with_its_evidence(project: Path, i
     head = f"{bundle['head']['seq']}:{bundle['head']['leaf']}"
     assert out.splitlines() == [
         f"wrote report.html: {records} records, {len(page.encode()):,} bytes",
-        *(f"root   {seal['count']}:{seal['root']}  {seal['session']}" for seal in verdict.seals),
+        *(
+            line
+            for seal in verdict.seals
+            for line in (f"sealed {seal['session']}", f"root   {seal['count']}:{seal['root']}")
+        ),
         f"head   {head}",
     ]
     assert [seal["session"] for seal in verdict.seals] == ([] if id == "S-2" else ["S-1"])

@@ -79,7 +79,8 @@ def test_filters_narrow_the_list(
 def test_a_list_of_none_says_why(project: Path, tmp_path: Path, colibri: Printed) -> None:
     with opened(tmp_path / "empty"):
         pass
-    none = (0, "", "colibri: there are no sessions yet\n")
+    why = "there are no sessions yet; an agent opens one when it starts to work"
+    none = (0, "", f"colibri: {why}\n")
     assert colibri(tmp_path / "empty", "sessions") == none
     with opened(tmp_path / "empty") as db:
         Lab(db).start()

@@ -259,7 +259,7 @@ def test_on_a_terminal_what_is_added_is_green(home: Home) -> None:
         command, cwd=home.project, env=home.environment(NO_COLOR="", COLUMNS="")
     )
     assert code == 0
-    assert '\x1b[32m+  "mcpServers": {' in shown
+    assert '\x1b[38;5;28m+  "mcpServers": {' in shown
 
 
 def test_no_traceback_comes_through_the_front_door(home: Home) -> None:

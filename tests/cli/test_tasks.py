@@ -148,7 +148,11 @@ def test_an_empty_board_is_an_answer(board: Path, tmp_path: Path, colibri: Print
     empty.mkdir()
     with opened(empty):
         pass
-    assert colibri(empty, "tasks") == (0, "", "colibri: there are no tasks yet\n")
+    assert colibri(empty, "tasks") == (
+        0,
+        "",
+        "colibri: there are no tasks yet; colibri add TITLE creates one\n",
+    )
 
 
 def test_one_task_has_its_fields_its_dependencies_and_what_it_needs(

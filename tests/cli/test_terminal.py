@@ -46,13 +46,13 @@ def test_a_terminal_gets_colours() -> None:
     code, shown = run_in_terminal([sys.executable, "-c", PRINTING], env={"NO_COLOR": ""})
     assert code == 0
     assert "[red]T-1[/]" in shown, "markup in stored text is text"
-    assert "\x1b[32mDONE" in shown
-    assert "\x1b[1;32mfine" in shown
+    assert "\x1b[38;5;28mDONE" in shown
+    assert "\x1b[1;38;5;28mfine" in shown
 
 
 def test_no_color_is_honoured() -> None:
     _, shown = run_in_terminal([sys.executable, "-c", PRINTING], env={"NO_COLOR": "1"})
-    assert "\x1b[32m" not in shown
+    assert "\x1b[38" not in shown
     assert "DONE" in shown
     assert "fine" in shown
 
@@ -116,7 +116,52 @@ terminal.table(["WHAT", "STATE", "WHY"], rows, style_of="STATE")
     code, shown = run_in_terminal([sys.executable, "-c", program], columns=20, env={"NO_COLOR": ""})
     assert code == 0
     assert shown.splitlines() == [
-        "the file  \x1b[1;31mbad\x1b[0m",
-        "its copy  \x1b[32mDONE\x1b[0m",
+        "the file  \x1b[1;38;5;196mbad\x1b[0m",
+        "its copy  \x1b[38;5;28mDONE\x1b[0m",
         "  looks good",
     ]
+
+
+def luminance(number: int) -> float:
+    """Of a colour of the 256-colour palette, as WCAG defines it."""
+    levels = (0, 95, 135, 175, 215, 255)
+    grey = 8 + 10 * (number - 232)
+    cube = number - 16
+    red, green, blue = (
+        (grey, grey, grey)
+        if number >= 232
+        else (levels[cube // 36], levels[cube // 6 % 6], levels[cube % 6])
+    )
+    shares = (
+        share / 12.92 if share <= 0.03928 else ((share + 0.055) / 1.055) ** 2.4
+        for share in (red / 255, green / 255, blue / 255)
+    )
+    return sum(
+        weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), shares, strict=True)
+    )
+
+
+@pytest.mark.parametrize("style", terminal.STYLES.values())
+def test_every_colour_is_readable_on_black_and_on_white(style: str) -> None:
+    named = re.findall(r"color\((\d+)\)", style)
+    assert named or style == "bold"
+    for colour in map(luminance, map(int, named)):
+        assert min(1.05 / (colour + 0.05), (colour + 0.05) / 0.05) > 3.9
+    assert not re.search("dim|yellow|cyan|white|black", style)
+
+
+@pytest.mark.parametrize("number", [7, 1_204, 123_456, 9_999_999])
+def test_a_hash_is_never_broken_at_80_columns(number: int) -> None:
+    """However many digits the number before it has, and wherever the line puts it."""
+    hash = "0123456789abcdef" * 4
+    program = f"""
+from colibri.cli import terminal
+terminal.field("head", "{number}:{hash}", whole=True)
+terminal.line(" " * 10, "root {number}:{hash}", hang=10, whole=True)
+terminal.line("not checked  of record {number}, {hash}", hang=13)
+"""
+    code, shown = run_in_terminal(
+        [sys.executable, "-c", program], columns=80, env={"NO_COLOR": "1"}
+    )
+    assert (code, shown.count(hash)) == (0, 3)
+    assert max(map(len, shown.splitlines())) <= 80

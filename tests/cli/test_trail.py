@@ -286,8 +286,8 @@ def test_a_terminal_gets_colours_unless_it_wants_none(workshop: Workshop) -> Non
         run_in_terminal(command, cwd=workshop.path, env={**environment(), "NO_COLOR": value})[1]
         for value in ("", "1")
     ]
-    assert "\x1b[35mVERIFY\x1b[0m → \x1b[32mDONE\x1b[0m" in found[0]
-    assert "\x1b[1;34mplan" in found[0]
+    assert "\x1b[38;5;163mVERIFY\x1b[0m → \x1b[38;5;28mDONE\x1b[0m" in found[0]
+    assert "\x1b[1;38;5;63mplan" in found[0]
     assert "\x1b" not in found[1], "bold and dim are escapes too"
     assert "VERIFY → DONE" in found[1]
 

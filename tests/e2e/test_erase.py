@@ -25,7 +25,7 @@ from tests.support.client import COLIBRI, PATIENCE, Server, environment, execute
 from tests.support.ledger_reader import holding, reading
 from tests.support.ledger_writer import Lab, opened, story
 from tests.support.made_up_secrets import GITHUB
-from tests.support.terminal import TYPED
+from tests.support.terminal import TYPED, run_in_terminal
 from tests.verify.conftest import MODULE, load_verifier
 
 JSON = dict[str, Any]
@@ -353,7 +353,7 @@ def test_what_was_not_shown_is_not_erased(
         Lab(db).create("another")
         seq = Lab(db).seqs("task.text")[-1]
 
-    def meanwhile(options: object) -> None:
+    def meanwhile(*shown: object) -> None:
         with opened(project) as db:
             Lab(db).update("T-0002", title="again")
 
@@ -450,3 +450,28 @@ def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
         assert run(project, "--finish") == 0
         assert "no trace is left" in capsys.readouterr().out
         assert left(project) == []
+
+
+def test_a_person_sees_the_text_before_it_is_erased(tmp_path: Path) -> None:
+    """Of the thought and of the call that wrote it; a long one is cut, and its length told."""
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start("S-1")
+        short = lab.think("S-1", "the password is hunter2").seq
+        long = lab.think("S-1", "x" * 5_000).seq
+    ask = [
+        sys.executable,
+        "-m",
+        "colibri",
+        "erase",
+        str(short),
+        str(long),
+        "--reason",
+        "it slipped in",
+    ]
+    code, shown = run_in_terminal(ask, cwd=tmp_path, env=environment(NO_COLOR="1"), typed=b"n\n")
+    before, question, after = shown.partition("erase these payloads for good? [y/N] ")
+    assert (code, question != "", "nothing was erased" in after) == (1, True, True)
+    assert "    the password is hunter2\n" in before
+    assert "xxx… (5,000 characters)" in before
+    assert record(tmp_path, short)[1]["content"] == "the password is hunter2"

@@ -71,7 +71,8 @@ def test_each_scope_is_written_into_a_file_and_told(
     outside = f"--root {root_of(project)}" if scope else f"--head {seq}:{leaf}"
     assert out.splitlines() == [
         f"wrote out.colibri.json: {records} records, {size:,} bytes",
-        f"root   {root_of(project)}  S-1",
+        "sealed S-1",
+        f"root   {root_of(project)}",
         f"head   {seq}:{leaf}",
         "judged GOOD by the independent verifier",
         f"check  {PYTHON} {VERIFIER} {project / 'out.colibri.json'} {outside}",

@@ -30,7 +30,7 @@ def run_in_terminal(
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    surroundings = {"TERM": "xterm-256color", **os.environ, **(env or {})}
+    surroundings = {**os.environ, **(env or {}), "TERM": "xterm-256color"}
     for name in ("COLUMNS", "LINES"):
         surroundings.pop(name, None)
     process = subprocess.Popen(

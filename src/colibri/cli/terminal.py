@@ -30,30 +30,35 @@ Span = str | tuple[str, str]  # text, or text and its style
 NARROW = 60  # windows with fewer columns have no room for wide indents
 LABEL = 12  # how wide the names of facts are
 
+# Shades of the 256-colour palette that are as readable on black as on white; the terminal's own
+# yellow and cyan are not.
+GREY, BLUE, CYAN, GREEN = "color(243)", "color(63)", "color(31)", "color(28)"
+ORANGE, MAGENTA, RED = "color(130)", "color(163)", "color(196)"
 STYLES = {
-    "INIT": "dim",
-    "GATHER": "cyan",
-    "ANALYZE": "cyan",
-    "PLAN": "blue",
-    "APPLY": "yellow",
-    "VERIFY": "magenta",
-    "DONE": "green",
-    "CANCELLED": "dim strike",
-    "plan": "bold blue",
-    "analysis": "bold cyan",
-    "decision": "bold yellow",
-    "reflection": "bold magenta",
-    "good": "bold green",
-    "bad": "bold red",
-    "refused": "red",
-    "dim": "dim",
+    "INIT": GREY,
+    "GATHER": CYAN,
+    "ANALYZE": CYAN,
+    "PLAN": BLUE,
+    "APPLY": ORANGE,
+    "VERIFY": MAGENTA,
+    "DONE": GREEN,
+    "CANCELLED": f"{GREY} strike",
+    "plan": f"bold {BLUE}",
+    "analysis": f"bold {CYAN}",
+    "decision": f"bold {ORANGE}",
+    "reflection": f"bold {MAGENTA}",
+    "good": f"bold {GREEN}",
+    "bad": f"bold {RED}",
+    "refused": RED,
+    "dim": GREY,
     "bold": "bold",
-    "ok": "green",
-    "warning": "yellow",
-    "problem": "bold red",
-    "added": "green",
-    "removed": "red",
+    "ok": GREEN,
+    "warning": ORANGE,
+    "problem": f"bold {RED}",
+    "added": GREEN,
+    "removed": RED,
 }
+HASH = re.compile("[0-9a-f]{64}")
 
 
 def limit_option(parser: argparse.ArgumentParser, what: str, default: int) -> None:
@@ -124,7 +129,8 @@ def say(text: str, style: str = "") -> None:
 def line(*spans: Span, hang: int = 0, whole: bool = False) -> None:
     """A line made of pieces; on a terminal what does not fit goes under its column `hang`.
 
-    With `whole` the terminal itself breaks it, so that it can be copied in one piece.
+    With `whole` the terminal itself breaks it, so that it can be copied in one piece. A hash that
+    ends a line is never broken: it goes below instead, nearer to the edge if it must.
     """
     pieces = [(span, "") if isinstance(span, str) else span for span in spans]
     if not is_terminal():
@@ -138,9 +144,13 @@ def line(*spans: Span, hang: int = 0, whole: bool = False) -> None:
     shown.rstrip()
     width = console().width
     rows = shown.wrap(console(), width, overflow="fold")
-    if whole or len(rows) == 1:
+    last = shown.plain.split(" ")[-1]
+    ends_in_hash = len(last) <= width and HASH.search(last) is not None
+    if len(rows) == 1 or (whole and not ends_in_hash):
         console().print(shown, soft_wrap=True)
         return
+    if ends_in_hash:
+        hang = max(0, min(hang, width - len(last)))
     begun = len(rows[0])
     rest = shown[begun + len(shown.plain[begun:]) - len(shown.plain[begun:].lstrip()) :]
     _print_under(0, rows[:1])

@@ -125,6 +125,8 @@ class Parts:
         for lane in (self.write, self.read):
             lane.thread.start()
         self.log("info", "[colibri] ready")
+        if os.isatty(0):
+            self.log("info", "[colibri] waiting for an MCP client on stdin; Ctrl-D ends the server")
 
     def _load(self) -> None:
         """When this returns, calls can be served, or it is clear that they cannot."""

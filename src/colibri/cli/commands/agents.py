@@ -36,6 +36,10 @@ HEADINGS = (
 )
 
 
+NOBODY = "(no name)"
+WIDEST = 24  # of the column of names on a terminal; longer names are not cut off
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     project.options(parser)
 
@@ -47,32 +51,33 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         terminal.emit([asdict(one) for one in found])
     elif not found:
-        terminal.note("nobody has worked on this project yet")
+        terminal.note("nobody has worked on this project yet; colibri setup CLIENT adds an agent")
     elif terminal.is_terminal():
+        column = min(max(len(one.name or NOBODY) for one in found), WIDEST)
         for one in found:
-            _show(one)
+            _show(one, column)
     else:
         terminal.table(HEADINGS, map(_row, found))
     return 0
 
 
-def _show(one: Agent) -> None:
+def _show(one: Agent, column: int) -> None:
     """For people: only what there is to say."""
-    name = one.name or "(no name)"
+    name = (one.name or NOBODY).ljust(column)
     counts = (
         *((one.finished, "done"), (one.cancelled, "cancelled"), (one.retried, "retried")),
         *((one.abandoned, "left behind"), (one.holds, "in hand")),
     )
-    done = ", ".join(f"{number} {what}" for number, what in counts if number)
+    done = ", ".join(f"{number} {what}" for number, what in counts if number) or "no task ended"
     facts = [terminal.count(one.thoughts, "thought"), f"{one.refused} of {one.calls} calls refused"]
     facts += [f"{one.sealed} of {terminal.count(one.sessions, 'session')} sealed"]
     facts += [f"{terminal.count(one.verified, 'check')} of the log"] if one.verified else []
     facts += [f"last seen {times.shown(one.last_at)}"]
     terminal.line(
         (name, "bold"),
-        f"  {done or 'no task moved to an end'}  ",
+        f"  {done}  ",
         (" · ".join(facts), "dim"),
-        hang=terminal.hang(2),
+        hang=terminal.hang(column + 2),
     )
 
 

@@ -49,5 +49,7 @@ def run(options: argparse.Namespace) -> int:
     elif found:
         task.line(found[0], "yours")
     else:
-        terminal.note("no task is free; colibri tasks shows what each of them is waiting for")
+        terminal.note(
+            "no task is free; colibri tasks shows what each waits for, colibri add creates one"
+        )
     return 0 if found else 1

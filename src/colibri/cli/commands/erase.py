@@ -2,12 +2,14 @@
 
 import argparse
 import glob
+import json
 import os
 import pwd
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from colibri.cli import lookup, project, terminal
 from colibri.cli.complaint import Complaint, Misuse
@@ -18,10 +20,11 @@ from colibri.core.errors import ConfigError, Damaged, ResourceError
 from colibri.core.ledger import Entry
 from colibri.core.modes import Mode
 from colibri.server.ids import Ids
-from colibri.store import erasure, ledger
+from colibri.store import erasure, ledger, records
 from colibri.store.erasure import Target
 from colibri.store.faults import DatabaseError
 from colibri.store.ledger import Chain
+from colibri.store.records import Record
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.checkpoint import rewrite
 from colibri.store.sqlite.connection import BUSY_TIMEOUT_MS
@@ -61,6 +64,7 @@ Exit codes: 0 gone, 1 refused or not confirmed, 73 configuration, 75 resource, o
 """
 
 MAX_REASON = 2000
+SHOWN, LONGEST = 20, 2_000  # records whose text is shown before it is erased; its characters
 PATIENCE_MS = BUSY_TIMEOUT_MS
 
 
@@ -103,11 +107,12 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, config: Config) -> int:
     with project.reading(options) as (_, reader):  # it is there, and current
         targets = erasure.plan(reader, options.seqs)
+        texts = [(target, records.get(reader, target.seq)) for target in targets[:SHOWN]]
     if targets and not options.json:
         rows = [(str(seq), kind, why) for seq, kind, why in targets]
         terminal.table(["SEQ", "KIND", "WHY"], rows)
     if targets and not options.yes:
-        _confirm(options)
+        _confirm(options, texts)
     with _writing(config) as opened:
         made = _erase(opened, config, options, targets) if targets else []
         left = _finish(opened)
@@ -121,12 +126,23 @@ def _run(options: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _confirm(options: argparse.Namespace) -> None:
+def _confirm(options: argparse.Namespace, texts: list[tuple[Target, Record | None]]) -> None:
     if options.json or not sys.stdin.isatty():
         raise Complaint("nothing was erased: this cannot be undone; confirm with --yes")
+    for target, record in texts:
+        terminal.line(f"{target.seq}  {target.kind}")
+        terminal.paragraph(_text(record.payload if record else None), indent=4)
     print("erase these payloads for good? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Complaint("nothing was erased")
+
+
+def _text(payload: dict[str, Any] | None) -> str:
+    """What a person would recognise: the text of a thought or intent, else all that is kept."""
+    kept = payload or {}
+    text = str(kept.get("content") or kept.get("intent") or "")
+    text = text or json.dumps(kept.get("arguments", kept), ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -185,9 +186,20 @@ def _show_one(db: Connection, path: str, options: argparse.Namespace) -> None:
         _show_fields(found)
         record = found.record
         terminal.heading("header, as it was hashed")
-        terminal.paragraph(record.header.decode(errors="backslashreplace"), indent=2)
+        header = record.header.decode(errors="backslashreplace")
+        terminal.paragraph(_between_fields(header), indent=2)
         terminal.heading("payload")
         _show_payload(record, 2)
+
+
+def _between_fields(header: str) -> str:
+    """On a terminal, with line breaks between fields, so that no hash is broken in two."""
+    rows = [""]
+    for field in re.split(r'(?<=,)(?=")', header) if terminal.is_terminal() else [header]:
+        if rows[-1] and len(rows[-1]) + len(field) > terminal.console().width - 2:
+            rows.append("")
+        rows[-1] += field
+    return "\n".join(rows)
 
 
 def _find(db: Connection, seq: int) -> Found:

@@ -38,6 +38,7 @@ session_id, task_id, agent_id, type, created_at and content.
 Exit codes: 0 shown, even if nothing was found, 73 configuration, 75 resource.
 """
 
+ID = len("T-0001")  # how wide the column of ids is, at least
 BEFORE, SHOWN = 40, 160  # characters of a thought before the word that was found, and in all
 _WORD = re.compile(r"[^\W_]+")
 
@@ -106,12 +107,12 @@ def _why_nothing(db: Connection, question: str) -> str:
 def _show_task(task: Task) -> None:
     holder = f" · held by {task.holder}" if task.holder else ""
     terminal.line(
-        (task.task_id, "bold"),
+        (f"{task.task_id:<{ID}}", "bold"),
         "  ",
         (task.status, task.status),
         f"  {task.title}  ",
         (f"{task.priority}{holder}", "dim"),
-        hang=terminal.hang(len(task.task_id) + 2),
+        hang=terminal.hang(max(len(task.task_id), ID) + 2),
     )
 
 
@@ -119,12 +120,12 @@ def _show_thought(thought: Thought, question: str) -> None:
     place = f"R-{thought.seq}"
     names = (thought.task_id, thought.agent_id, thought.session_id, times.shown(thought.created_at))
     terminal.line(
-        (place, "bold"),
+        (f"{place:<{ID}}", "bold"),
         "  ",
         (thought.type, thought.type),
         f"  “{_passage(thought.content, question)}”  ",
         (" · ".join(filter(None, names)), "dim"),
-        hang=terminal.hang(len(place) + 2),
+        hang=terminal.hang(max(len(place), ID) + 2),
     )
 
 

@@ -9,8 +9,10 @@ HELP = "serve MCP on stdin and stdout"
 DESCRIPTION = """\
 Serve MCP on stdin and stdout until the client closes the connection.
 
-The ledger is data/colibri.db in the project directory: --project, else CLAUDE_PROJECT_DIR, else the
-working directory. Messages go to stderr.
+The ledger is data/colibri.db in the project directory: --project, or else the nearest directory
+upwards that has a ledger, or else the root of the git repository. The search begins at
+CLAUDE_PROJECT_DIR or in the working directory. Messages go to stderr; on a terminal, Ctrl-D ends
+the server.
 
 Exit codes: 0 done, 1 fault, 73 configuration, 75 resource.
 """
@@ -25,7 +27,7 @@ environment:
   COLIBRI_MODE                FULL (default), READONLY, TEST or MINIMAL
   COLIBRI_DB_PATH             the database file (data/colibri.db)
   COLIBRI_SKILLS_ROOT         the folder of skills (.agents/skills)
-  COLIBRI_CLAIM_MINUTES       without a sign of life after which a claim may be taken over (60)
+  COLIBRI_CLAIM_MINUTES       how long a holder must be silent before its claim can be taken (60)
   COLIBRI_LOG_LEVEL           error, warn, info (default) or debug
   COLIBRI_STARTUP_TIMEOUT_MS  how long to wait for the transport and the lock file (30000)
   COLIBRI_SEED                what TEST derives its ids from (0)

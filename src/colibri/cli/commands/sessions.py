@@ -111,7 +111,11 @@ def _row(session: Session, work: Work) -> tuple[str, ...]:
 
 def _note(shown: int, matching: int, total: int) -> None:
     if not matching:
-        terminal.note("no session matches" if total else "there are no sessions yet")
+        terminal.note(
+            "no session matches"
+            if total
+            else "there are no sessions yet; an agent opens one when it starts to work"
+        )
     elif shown < matching:
         left_out = terminal.count(matching - shown, "older session")
         terminal.note(f"{left_out} left out; --limit 0 shows all")

@@ -116,7 +116,8 @@ def _show_board(db: Connection, options: argparse.Namespace) -> None:
             terminal.line()
         _show_column(column)
     if not total:
-        terminal.note("no task matches" if _is_filtered(options) else "there are no tasks yet")
+        none = "there are no tasks yet; colibri add TITLE creates one"
+        terminal.note("no task matches" if _is_filtered(options) else none)
 
 
 def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:

@@ -54,7 +54,7 @@ class Printer:
         if entry.text:
             terminal.paragraph(entry.text, indent=indent)
         if entry.whole:
-            terminal.line(" " * indent, (entry.whole, "dim"), whole=True)
+            terminal.line(" " * indent, (entry.whole, "dim"), hang=indent, whole=True)
 
     def _other_server(self, step: Step) -> list[str]:
         """The process that took the call, where it is not the one of the step before."""

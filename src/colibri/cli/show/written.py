@@ -61,7 +61,8 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     records = terminal.count(found["records"], "record")
     yield f"wrote {found['file']}: {records}, {terminal.count(found['bytes'], 'byte')}"
     for one in found["roots"][:ROOTS]:
-        yield f"root   {one['root']}  {one['session']}"
+        yield f"sealed {one['session']}"
+        yield f"root   {one['root']}"
     if more := len(found["roots"][ROOTS:]):
         yield f"       and {more:,} more; --json names them"
     yield f"head   {words.head(found['head'])}"

@@ -144,8 +144,8 @@ def open_reader(
         if not files.is_there(path):
             raise ResourceError(
                 f"there is no database at {path}",
-                "is this the project? --project DIR names another; a client that starts Colibri in"
-                " mode FULL makes the database",
+                "is this the project? --project DIR names another; the first server that a client"
+                " starts creates the database, and so does colibri add TITLE",
             )
         db = _connect_reader(path, untouched=untouched)
         try:
