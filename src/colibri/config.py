@@ -15,8 +15,8 @@
 | COLIBRI_HEALTH_MAX_QUEUE | 768 | more waiting calls than this are an overload |
 
 Paths are relative to the project directory: --project, else what project.py finds from
-CLAUDE_PROJECT_DIR or the working directory. An empty value counts as unset. Some clients tell the
-id of their session in a variable of their own, which is taken over.
+CLAUDE_PROJECT_DIR or the working directory. An empty value counts as unset. Some clients give the
+id of their session in their own environment variable, which is read too.
 """
 
 import os
@@ -75,7 +75,7 @@ class Config(Frozen):
     skills_root: str
     claim_minutes: float
     host_session: str | None
-    person: str | None  # who types, where all calls are those of a person
+    person: str | None  # the name of the person, if a person makes the calls
     startup_timeout_ms: int
     log_level: str
     seed: int
@@ -91,7 +91,7 @@ def load(
     *,
     person: str | None = None,
 ) -> Config:
-    """Read the environment, or raise a ConfigError that names every problem at once."""
+    """Read the environment; raises a ConfigError that lists every problem."""
     env = {k: v for k, v in (os.environ if environ is None else environ).items() if v != ""}
     problems = _unknown(env)
     mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
@@ -116,24 +116,24 @@ def load(
 
 
 def detect_mode(environ: "Mapping[str, str] | None" = None) -> Mode:
-    """The mode alone, with the same refusals: for a server made without a Config."""
+    """Only the mode, with the same refusals, for a server created without a Config."""
     return load(environ=environ).mode
 
 
 def bare_environment() -> dict[str, str]:
-    """The environment without what is ours: for a server that is to know only its arguments."""
+    """The environment without Colibri's variables, for a server that only follows its arguments."""
     ours = ("COLIBRI_", "AMS_", "CLAUDE_PROJECT_DIR")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def forget_relative_programs() -> None:
-    """Have no program looked for in the working directory, whatever PATH says."""
+    """Remove relative entries from PATH, so no program is found in the working directory."""
     path = os.environ.get("PATH", "").split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(one for one in path if os.path.isabs(one))
 
 
 def home_of(variable: str, default: str) -> str:
-    """Where another program keeps its files: what its variable says, else its usual place."""
+    """Where another program keeps its files: from its variable, else the usual place."""
     return os.environ.get(variable) or os.path.expanduser(default)
 
 
@@ -154,7 +154,7 @@ def _project(named: str | None, start: str | None, problems: list[str]) -> tuple
 
 
 def _refuse_strange_paths(paths: dict[str, str], problems: list[str]) -> None:
-    """SQLite and JSON both know paths as UTF-8 only."""
+    """SQLite and JSON both need paths in UTF-8."""
     for name, path in paths.items():
         try:
             path.encode()
@@ -164,7 +164,7 @@ def _refuse_strange_paths(paths: dict[str, str], problems: list[str]) -> None:
 
 
 def _refuse_links(root: str, database: str, problems: list[str]) -> None:
-    """A repository may hold a link in the place of the ledger; only its user may mean another."""
+    """A repository may contain a link in place of the ledger; only the user may choose another."""
     for inside in (os.path.dirname(database), database):
         path = os.path.join(root, inside)
         if os.path.islink(path):

@@ -1,19 +1,19 @@
-"""Which project this is: one ledger for a project, wherever in it a program is started.
+"""Finds the project: it has one ledger, wherever in it a program is started.
 
-A project that is named is taken as it is. Else the search begins where the client says it works and
-takes the nearest directory upwards that holds a ledger, else the root of the git repository, else
-the place where it began. Work trees of one repository share the ledger of its main work tree.
+A project given by name is used as it is. Otherwise the search starts in the client's directory and
+takes the nearest directory upwards that has a ledger, else the root of the git repository, else
+the starting directory. Work trees of one repository share the ledger of its main work tree.
 
-Anybody may put files above a directory of ours. So a ledger or a repository counts only if it is
-the user's own, and no directory counts in which everybody may write, or which is the user's home.
-Git is not run: its files are read.
+Other users may be able to put files into a parent directory. So a ledger or a repository counts
+only if the user owns it, and a directory that everybody may write, or the user's home, never does.
+Git is not run; its files are read.
 """
 
 import os
 import stat
 
 LEDGER = os.path.join("data", "colibri.db")
-_MOST_BYTES = 4096  # of a file of git that holds a path
+_MOST_BYTES = 4096  # of one of git's files that holds a path
 _GIT_FILE = "gitdir:"
 
 
@@ -25,7 +25,7 @@ IS_START = "where the search began: no ledger and no git repository above it"
 
 
 def find(start: str) -> tuple[str, str]:
-    """The project of a directory, which is an absolute path, and the rule that found it."""
+    """The project of a directory, given as an absolute path, and the rule that found it."""
     above = [one for one in _upwards(os.path.realpath(start)) if _is_private(one)]
     for directory in above:
         if _holds_ledger(directory):
@@ -44,7 +44,7 @@ def _upwards(directory: str) -> list[str]:
 
 
 def _is_private(directory: str) -> bool:
-    """Whether nobody but the user puts things here, and the user no more than one project."""
+    """Whether others cannot write here, and it is neither the user's home nor the root."""
     try:
         everybody = os.stat(directory).st_mode & stat.S_IWOTH
     except OSError:
@@ -54,7 +54,7 @@ def _is_private(directory: str) -> bool:
 
 
 def _is_ours(path: str, kind: int) -> bool:
-    """Whether the user's own file or directory is there, and no link to one."""
+    """Whether it is a file or directory that the user owns, and not a link."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -68,7 +68,7 @@ def _holds_ledger(directory: str) -> bool:
 
 
 def _root_of(directory: str) -> str | None:
-    """The root of the repository whose work tree begins in a directory, if one does."""
+    """The root of the repository whose work tree is this directory, if it is one."""
     link = os.path.join(directory, ".git")
     if _is_ours(link, stat.S_IFDIR):
         return directory if _is_ours(os.path.join(link, "HEAD"), stat.S_IFREG) else None
@@ -84,7 +84,7 @@ def _root_of(directory: str) -> str | None:
 
 
 def _main_tree(git: str, link: str) -> str | None:
-    """The main work tree, if the git directory is that of another one whose links agree."""
+    """The main work tree, if the git directory is that of a linked one and both links agree."""
     common, back = _line(os.path.join(git, "commondir")), _line(os.path.join(git, "gitdir"))
     if not common or not back:
         return None  # a submodule, or a repository whose git directory is elsewhere
@@ -101,7 +101,8 @@ def _is_main(main: str, shared: str) -> bool:
 
 
 def _line(path: str) -> str:
-    """The one line of a file; nothing if it is not there, is not ours or is no text."""
+    """The one line of a file; empty if the file is missing, not ours or not text."""
+
     if not _is_ours(path, stat.S_IFREG):
         return ""
     try:

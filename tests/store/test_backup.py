@@ -453,7 +453,7 @@ def test_a_crash_leaves_the_old_database_or_the_new_one(
     assert new.exists() is not replaced
     if replaced:
         assert wrong_with(path) == []
-        assert not backup.beside(str(path))
+        assert not backup.companions(str(path))
     elif state == "sound":
         assert knows_the_log(path)
     else:  # the damaged one is in its place; its log is with it, or where its second name is
@@ -483,7 +483,7 @@ def test_what_cannot_be_put_in_place_is_undone(
     if state == "sound":
         assert knows_the_log(path)
     else:
-        assert backup.beside(str(path)) == [f"{path}-wal", f"{path}-shm"]
+        assert backup.companions(str(path)) == [f"{path}-wal", f"{path}-shm"]
 
 
 def test_a_missing_database_that_cannot_be_put_in_place_stays_missing(

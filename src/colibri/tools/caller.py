@@ -1,4 +1,4 @@
-"""Whose call it is, and calls that are sent again: what several tools take and ask."""
+"""What several tools share: finding the caller's session, and handling a call sent twice."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ KeyOf = Annotated[CallKey | None, Meta(description="send it again with the same 
 
 
 def working(work: Work) -> Session | None:
-    """The open session whose call it is, if it is one's.
+    """The open session that the call belongs to, if any.
 
     ERR_SESSION_NOT_FOUND, ERR_ALREADY_FINALIZED, ERR_CLAIMED if another process has resumed it.
     """
@@ -26,7 +26,7 @@ def working(work: Work) -> Session | None:
 
 
 def required(work: Work, purpose: str) -> Session:
-    """The same, of a call that needs one."""
+    """The same, for a call that needs a session."""
     session = working(work)
     if session is None:
         raise claims.without_session(purpose)
@@ -34,7 +34,7 @@ def required(work: Work, purpose: str) -> Session:
 
 
 def made_before(work: Work, key: Key | None) -> int | None:
-    """The number of what the first call with a key has made; then this one only repeats it."""
+    """The number of what an earlier call with this key created; this call then only repeats it."""
     if key is None:
         return None
     first = keys.find(work.db, key, work.arguments, compare=not work.is_redacted)
@@ -45,6 +45,6 @@ def made_before(work: Work, key: Key | None) -> int | None:
 
 
 def keep(work: Work, key: Key | None, made: int) -> None:
-    """Remember what the first call with a key has made."""
+    """Remember what the first call with a key created."""
     if key is not None and work.before is not None:
         keys.keep(work.db, key, First(work.before + 1, made))

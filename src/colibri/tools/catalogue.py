@@ -1,4 +1,4 @@
-"""CATALOGUE: every tool there is, in the order of tools/list, and its form as catalogue.json."""
+"""CATALOGUE: every tool, in the order of tools/list, and the text of catalogue.json."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def _entry(tool: Tool) -> dict[str, object]:
 
 
 def main() -> None:
-    """Write catalogue.json, or with --check say whether it is current."""
+    """Write catalogue.json; with --check, only say whether it is current."""
     text = render()
     if "--check" in sys.argv[1:]:
         with open(PATH, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of a call, where, and what is allowed there: in words."""
+"""Words for what is wrong with a call's arguments: where, what, and what would be allowed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,12 @@ MAX_ISSUES = 50
 
 
 def issue(path: str, problem: str, allowed: str) -> dict[str, object]:
-    """One thing that is wrong with the arguments."""
+    """One problem of the arguments."""
     return {"path": path, "problem": problem, "allowed": allowed}
 
 
 def shortened(issues: list[dict[str, object]], unsaid: int) -> list[dict[str, object]]:
-    """The first MAX_ISSUES: nobody reads more, and the answer must stay small."""
+    """The first MAX_ISSUES, so that the answer stays small."""
     left = len(issues) - MAX_ISSUES + max(0, unsaid)
     if left <= 0:
         return issues
@@ -42,7 +42,7 @@ def misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
 
 
 def allowed_by(schema: JSON, beside: Sequence[JSON] = ()) -> str:
-    """A schema as a phrase, which does not repeat what one beside it says."""
+    """A schema as a phrase, without repeating what its alternatives in `beside` say."""
     if "anyOf" in schema:
         return " or ".join(allowed_by(option, schema["anyOf"]) for option in schema["anyOf"])
     if "enum" in schema:

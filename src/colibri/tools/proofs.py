@@ -1,4 +1,4 @@
-"""Sealing a session, and proving that a thought belongs to it."""
+"""Tools that seal a session and prove that a thought belongs to it."""
 
 from operator import attrgetter
 from typing import Annotated

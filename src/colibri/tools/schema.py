@@ -1,8 +1,7 @@
-"""msgspec structs as JSON Schema and as stage 2.
+"""Turns msgspec structs into JSON Schemas and validators (stage 2).
 
-msgspec stops at the first problem of a value. Once it has found one, stage 2 goes field by field,
-so that an answer lists every issue: where, what was wrong, what is allowed, and never the value
-itself.
+msgspec stops at the first problem of a value. Stage 2 then goes on field by field, so that the
+answer lists every issue: where, what is wrong, what is allowed, but never the value itself.
 """
 
 import typing
@@ -23,7 +22,7 @@ from colibri.tools.tool import Answer, Tool, is_struct
 
 JSON = dict[str, Any]
 
-# What a model is not told before it asks: every word of tools/list costs it tokens in every turn.
+# Left out of tools/list, where every word costs a model tokens in every turn.
 _UNSAID = frozenset({"examples", "pattern", "minLength", "minItems", "maxLength"})
 
 
@@ -45,7 +44,7 @@ def listing(tool: Tool) -> JSON:
 
 
 def _short(node: Any) -> Any:
-    """A schema without what a refusal tells who needs it."""
+    """A schema without what a refusal says anyway when it matters."""
     if isinstance(node, list):
         return [_short(item) for item in node]
     if not isinstance(node, dict):
@@ -54,7 +53,7 @@ def _short(node: Any) -> Any:
 
 
 def _without_nulls(struct: type[msgspec.Struct]) -> JSON:
-    """The arguments; of a field that is null unless it is given, null is not offered."""
+    """The arguments, without offering null for fields whose default is null."""
     schema = input_schema(struct)
     for field in msgspec.structs.fields(struct):
         shown = schema["properties"][field.encode_name]
@@ -65,7 +64,7 @@ def _without_nulls(struct: type[msgspec.Struct]) -> JSON:
 
 
 def input_schema(struct: type[msgspec.Struct]) -> JSON:
-    """What tools/list advertises for the arguments."""
+    """The schema of the arguments in tools/list."""
     schema = _inline(struct)
     if struct.__struct_config__.forbid_unknown_fields:
         schema["additionalProperties"] = False
@@ -73,7 +72,7 @@ def input_schema(struct: type[msgspec.Struct]) -> JSON:
 
 
 def output_schema(struct: type[msgspec.Struct]) -> JSON:
-    """The envelope around an output, and the names in it."""
+    """The schema of the envelope around an output, with the output's member names."""
     names: JSON = {field.encode_name: {} for field in msgspec.structs.fields(struct)}
     data = {"type": "object", "properties": names}
     return {
@@ -86,7 +85,7 @@ def output_schema(struct: type[msgspec.Struct]) -> JSON:
 def _inline(struct: type[msgspec.Struct]) -> JSON:
     """The schema without what only costs an agent tokens: `$ref`s, generated titles, null defaults.
 
-    The values of an enumeration are in the order of their declaration, which may mean something;
+    The values of an enumeration keep the order of their declaration, which may carry meaning;
     msgspec sorts them.
     """
     schema = msgspec.json.schema(struct)
@@ -102,7 +101,7 @@ def _inline(struct: type[msgspec.Struct]) -> JSON:
             target = resolve(definitions[node["$ref"].rpartition("/")[2]])
             beside = {key: value for key, value in node.items() if key not in ("$ref", "$defs")}
             return {**target, **beside}
-        # Under `properties` a title is a field, and its value a schema.
+        # Under `properties`, `title` is the name of a field and its value is a schema.
         generated = isinstance(node.get("title"), str)
         skipped = {"title", "description", "$defs"} if generated else {"$defs"}
         return {
@@ -139,8 +138,8 @@ def _enumerations(annotation: Any) -> Iterator[tuple[Any, ...]]:
 class Validator:
     """Stage 2 for a struct: arguments in, the struct out, or Invalid with every issue.
 
-    A struct may have ALIASES, other names of its fields, and a __post_init__ that raises ValueError
-    or Invalid for what no field says alone.
+    A struct may have ALIASES, other names for its fields, and a __post_init__ that raises
+    ValueError or Invalid for rules about several fields.
     """
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
@@ -151,13 +150,13 @@ class Validator:
 
     @cached_property
     def _schemas(self) -> JSON:
-        """Only a problem asks for them: schemas of all tools would delay the first call."""
+        """Made when a problem needs them: the schemas of all tools would delay the first call."""
         schemas: JSON = input_schema(self._struct)["properties"]
         return schemas
 
     @cached_property
     def _inner(self) -> "dict[str, Validator]":
-        """Those of the fields that are structs."""
+        """The validators of fields that are structs."""
         fields = msgspec.structs.fields(self._struct)
         return {one.name: Validator(inside) for one in fields for inside in _struct_in(one.type)}
 
@@ -169,7 +168,7 @@ class Validator:
             if self._aliases.keys().isdisjoint(arguments) and not self._is_breached(args):
                 return args
         except msgspec.ValidationError:
-            pass  # it names one problem: field by field they are all told
+            pass  # it names only the first problem: go field by field to list them all
         return self._field_by_field(arguments)
 
     def _is_breached(self, args: msgspec.Struct) -> bool:
@@ -196,13 +195,16 @@ class Validator:
             raise Invalid(shortened(issues, len(strange) - MAX_ISSUES))
         try:
             return self._struct(**values)
-        except (TypeError, ValueError) as problem:  # its __post_init__: what no field says alone
+        except (
+            TypeError,
+            ValueError,
+        ) as problem:  # from __post_init__: a rule about several fields
             raise Invalid([issue("", str(problem), "see the tool's description")]) from None
 
     def _take(
         self, field: msgspec.structs.FieldInfo, given: JSON, values: dict[str, object]
     ) -> list[dict[str, object]]:
-        """Convert what was given for a field into `values`, or say what is wrong with it."""
+        """Convert the argument for a field into `values`, or add what is wrong with it."""
         name, inner = field.encode_name, self._inner.get(field.name)
         schema = self._schemas[name]
         if name not in given:
@@ -223,7 +225,7 @@ class Validator:
 
 
 def _struct_in(annotation: Any) -> list[type[msgspec.Struct]]:
-    """The struct that a type is or may be; none if there are several."""
+    """The struct that a type is or may be; empty if there are several."""
     if is_struct(annotation):
         return [annotation]
     may_be = typing.get_origin(annotation) in (Annotated, Union, UnionType)
@@ -243,24 +245,24 @@ def _unaliased(arguments: JSON, aliases: dict[str, str]) -> tuple[JSON, list[dic
     return given, issues
 
 
-# What canonical.dump does, in a tenth of the time; not loaded where the first answers are made.
+# Same result as canonical.dump in a tenth of the time; not loaded yet for the first answers.
 dump = msgspec.json.Encoder(order="sorted").encode
 
 
 def plain(value: object) -> Any:
-    """Structs and what they hold as plain values."""
+    """Structs and their contents as plain values."""
     return msgspec.to_builtins(value)
 
 
 def encode(value: object) -> bytes:
-    """What a handler returned, as RFC 8785 bytes; ValueError if it has none."""
+    """What a handler returned, as RFC 8785 bytes; ValueError if that is impossible."""
     if isinstance(value, Answer):
         return dump(value)
     return canonical.encode(plain(value), dump)
 
 
 def recordable(args: object) -> Any:
-    """Validated arguments as the ledger keeps them, or Invalid when it cannot keep them exactly."""
+    """Validated arguments as the ledger keeps them; Invalid if it cannot keep them exactly."""
     values = plain(args)
     try:
         canonical.check(values)

@@ -1,4 +1,4 @@
-"""Skills: how to work here, written down for agents. This lists them; agents read the files."""
+"""The tool that lists skills, which are instructions for agents; agents read the files."""
 
 import os
 from collections.abc import Iterable
@@ -90,7 +90,7 @@ def find(work: Work, args: List) -> Registry:
 
 
 def packaged_root() -> str:
-    """Colibri's own skills: in the package, or where it is not installed in its source tree."""
+    """The folder of Colibri's own skills: in the package or, if not installed, the source tree."""
     return _INSTALLED if os.path.isdir(_INSTALLED) else _SOURCE
 
 

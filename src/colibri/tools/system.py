@@ -1,4 +1,4 @@
-"""The two probes. Their answers are made in server/probes.py, on the main thread."""
+"""Declarations of the two probes; server/probes.py answers them, on the main thread."""
 
 from typing import Annotated, Literal
 

@@ -244,7 +244,7 @@ def update(work: Work, args: Update) -> Whole:
 
 
 def _recording(work: Work, args: Update) -> Callable[[], object]:
-    """Records the thought that comes with a change."""
+    """A function that records the thought passed with a change."""
     session, thought = required(work, "to record a thought"), args.thought
     assert thought is not UNSET
     return lambda: trail.record(

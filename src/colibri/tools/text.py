@@ -1,4 +1,4 @@
-"""What text may hold, beyond its length: the rules that a JSON Schema cannot say well.
+"""Rules for texts, beyond their length, that a JSON Schema cannot express well.
 
 A field takes a rule by `Meta(extra={"text": LINE})`. Lengths count code points; nothing is
 normalised.
@@ -16,7 +16,7 @@ from colibri.core.ledger import HUMAN
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Characters that are refused, whether a text may be blank, and how it must not begin."""
+    """Which characters are refused, whether a text may be blank, and how it must not begin."""
 
     refused: re.Pattern[str]
     blank: bool
@@ -34,21 +34,21 @@ class Rule:
         return None if self.blank or value.strip() else "is blank"
 
 
-# C0, DEL, C1, and the controls that turn the direction of writing around.
+# C0, DEL, C1, and bidirectional controls.
 LINE = Rule(
     re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"),
     False,
     "one line of text without control or bidi characters",
 )
-# The same without the line's limits: line breaks, tabs and bidi are part of prose.
+# Prose may also have line breaks, tabs and bidirectional controls.
 PROSE = Rule(
     re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"),
     True,
     "text without control characters other than line breaks and tabs",
 )
 
-# Python's $ also matches before a line break at the end. That of JSON Schema does not, and not all
-# who read schemas know this form: it is left out of what is advertised.
+# In Python, $ also matches before a final line break. In JSON Schema it does not, and not every
+# reader of schemas knows lookaheads: the advertised schema leaves this one out.
 NO_LINE_END = r"(?!\n)"
 
 TaskId = Annotated[str, Meta(pattern=rf"^T-[0-9]{{4,9}}{NO_LINE_END}$", examples=["T-0001"])]
@@ -59,7 +59,7 @@ SessionId = Annotated[
     str,
     Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{NO_LINE_END}$", examples=["S-0123456789ab"]),
 ]
-# A person at the terminal is one.
+# A person at the terminal also counts as an agent.
 AGENT = replace(LINE, reserved=HUMAN, allowed=f"{LINE.allowed}, not beginning with {HUMAN}")
 AgentId = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": AGENT})]
 CallKey = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]

@@ -1,4 +1,4 @@
-"""Tool: one tool, declared in one place; Work, what its handler is given; pages of lists."""
+"""Tool, the declaration of a tool; Work, what its handler gets; and paging."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SessionRole = Literal["caller", "selected", "opened"]
 
 
 class Work(Protocol):
-    """A call as its handler sees it; the world comes in through this."""
+    """A call as its handler sees it: time, configuration and database come only from here."""
 
     now: str  # UTC, RFC 3339, microseconds
     config: "Config"  # what the environment decided
@@ -31,15 +31,15 @@ class Work(Protocol):
 
     @property
     def caller(self) -> "Caller":
-        """The process and the client that this call comes from."""
+        """The process and the client that sent this call."""
 
     @property
     def session(self) -> str | None:
-        """The session whose call it is."""
+        """The session that made the call."""
 
     @property
     def agent(self) -> str | None:
-        """The agent whose call it is."""
+        """The agent that made the call."""
 
     @property
     def arguments(self) -> dict[str, object]:
@@ -47,48 +47,48 @@ class Work(Protocol):
 
     @property
     def is_redacted(self) -> bool:
-        """Whether a secret among the arguments was replaced."""
+        """Whether a secret in the arguments was replaced."""
 
     def repeat(self, enter: int) -> None:
-        """Say that the call with this enter did the same work before."""
+        """Note that the call with this enter record already did the work."""
 
     def set_verified(self, seq: int) -> None:
-        """Say that the log was verified up to a record."""
+        """Note that the log was verified up to this record."""
 
     @property
     def before(self) -> int | None:
-        """The place of the last record before this call; None where it is not in the ledger."""
+        """The seq of the last record before this call; None if the call is not in the ledger."""
 
     @property
     def next_seq(self) -> int:
-        """The place of the next record of this call."""
+        """The seq of this call's next record."""
 
     def new_id(self, purpose: str) -> str:
-        """Twelve hex digits that nobody has used before."""
+        """Twelve hex digits that were never used before."""
 
-    record: Append  # a record of this call, in the transaction that is open
+    record: Append  # appends a record of this call, in the current transaction
 
     def pause(self) -> None:
-        """Between two slices of a long read: let the lane serve what waits."""
+        """Between two slices of a long read: let the lane serve waiting calls."""
 
 
 Handler = Callable[[Any, Any], object]
 
 
-# Of text on one page of what may be long; other rows are small enough for the largest limit.
+# Characters of text on one page of long rows; other rows are small enough for the largest limit.
 MAX_PAGE_BYTES = 1024 * 1024
 _OFFSET = "how many to skip: the next_offset of the page before"
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1, description=_OFFSET)]
 
 
 def next_offset(offset: int, shown: int, total: int) -> int | None:
-    """Where the next page begins; None if there is none."""
+    """Where the next page begins; None after the last."""
     after = offset + shown
     return after if shown and after < total else None
 
 
 class Answer(msgspec.Struct):
-    """What a tool of ours returns: texts, exact integers and what is made of them."""
+    """The base of our tools' results: texts, exact integers, and lists and structs of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +105,10 @@ class Tool:
     pattern: Pattern = "A"
     handler: Handler | None = None
     idempotent: bool = False
-    alone: bool = False  # has a round of its own
-    sliced: bool = False  # a long read, with a transaction of its own for each slice
-    session: SessionRole = "caller"  # whose session_id is among its arguments
-    only_reads: Callable[[Any], bool] | None = None  # whether a writing tool changes nothing
+    alone: bool = False  # never shares a round
+    sliced: bool = False  # a long read, with one transaction for each slice
+    session: SessionRole = "caller"  # what its session_id argument means
+    only_reads: Callable[[Any], bool] | None = None  # whether these arguments change nothing
 
 
 def tool(
@@ -122,7 +122,7 @@ def tool(
     only_reads: Callable[[Any], bool] | None = None,
     **run: bool,
 ) -> Callable[[Handler], Tool]:
-    """Make a tool of a handler; its arguments and its answer are what the handler's types say."""
+    """Make a tool of a handler, whose annotations are the types of its arguments and answer."""
     changes = capability is Capability.CHANGE
     return lambda handler: Tool(
         name=name,

@@ -1,4 +1,4 @@
-"""The decision trail: sessions, thoughts, and checking the whole account."""
+"""The tools of the decision trail: sessions, thoughts, and verification of the log."""
 
 from operator import attrgetter
 from typing import Annotated, Literal
@@ -98,7 +98,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     @property
     def words(self) -> str | None:
-        """What is searched for; None if nothing is."""
+        """The words to search for; None if there are none."""
         return self.search if self.search and self.search.split() else None
 
 
@@ -189,7 +189,7 @@ def start(work: Work, args: Start) -> Started:
 
 
 def _note_of_others(work: Work, id: str) -> str | None:
-    """What a caller of several sessions has to do."""
+    """Advice for a caller with several open sessions."""
     minutes = work.config.claim_minutes
     found = sessions.at_work(work.db, work.caller, now=work.now, minutes=minutes)
     others = [other for other, _ in found if other != id]
@@ -267,11 +267,11 @@ _fields = attrgetter(*Thought.__struct_fields__)  # in their order
     session="selected",
 )
 def check(work: Work, args: Verify) -> Verdict:
-    # Only who verifies pays for the check.
+    # Imported here: only verification needs the checker.
     from colibri.store import verify  # noqa: PLC0415
     from colibri.store.sqlite import indexes  # noqa: PLC0415
 
-    if strange := foreign(work.db):  # then nothing that it shows can be believed
+    if strange := foreign(work.db):  # then nothing that it returns can be trusted
         return _verdict(core.only("foreign-schema", strange))
     if args.session_id is not None:
         return _verdict(
@@ -311,7 +311,7 @@ def _open(call: core.OpenCall) -> OpenCall:
 
 
 def _shown(text: str) -> str:
-    """What someone else wrote into the database may hold what no answer can: half a pair."""
+    """Someone else may have written a lone surrogate into the database; no answer can hold it."""
     return text.encode(errors="backslashreplace").decode()
 
 

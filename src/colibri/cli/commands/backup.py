@@ -90,7 +90,7 @@ def _target(options: argparse.Namespace) -> str:
         raise ResourceError(f"there is no directory {directory}", "create it, or name another")
     if is_same(target, config.db_path):
         raise Complaint(f"{target} is the database itself", "name another file")
-    if left := backup.beside(target):
+    if left := backup.companions(target):
         hint = "SQLite would treat it as part of the copy: name another file"
         raise Complaint(f"there is a file {left[0]} next to {target}", hint)
     files.refuse_existing(target, force=options.force)

@@ -116,7 +116,7 @@ def _compare(path: str, new: str) -> dict[str, Any]:
     """How the copy and the database relate; `lost` is None where that cannot be told."""
     with closing(backup.open_copy(new)) as copied:
         found: dict[str, Any] = {"older_schema": backup.is_older(copied), "reason": None}
-        if not os.path.exists(path) and not backup.beside(path):
+        if not os.path.exists(path) and not backup.companions(path):
             return found | {"relation": "none", "lost": 0}
         try:
             with closing(open_reader(path, least=1)) as current:
@@ -166,7 +166,7 @@ def _aside(path: str) -> str:
     """A name for the database that was there, which nothing has yet."""
     name = f"{path}{BEFORE_RESTORE}{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     number = 1
-    while any(os.path.exists(name + end) for end in ("", *backup.BESIDE)):
+    while any(os.path.exists(name + end) for end in ("", *backup.COMPANIONS)):
         number += 1
         name = f"{name.rpartition('Z')[0]}Z-{number}"
     return name

@@ -1,6 +1,6 @@
-"""What the rows of keys should be, by the records of the calls that gave them, and are not.
+"""Finds rows of keys that do not match the records of the calls that used the keys.
 
-Read in SQLite's own words: somebody may have put bytes there that are no text.
+Reads through raw.py: somebody may have stored bytes that are not text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _COLUMNS = ("tool", "session", "key", "enter", "made")
 def altered(db: Connection, firsts: Mapping[int, str], last: int) -> Iterator[str]:
     """Each row that no call explains, and each that is missing.
 
-    firsts are the tools of the calls up to a record that may have left one, by their enters.
+    `firsts` has the tool of each call up to `last` that may have left a row, by its enter record.
     """
     left = {**firsts, **dict(_later(db, last))}
     rows = raw.rows(db, _COLUMNS, "FROM call_keys", texts=("tool", "session", "key"))
@@ -32,7 +32,7 @@ def altered(db: Connection, firsts: Mapping[int, str], last: int) -> Iterator[st
 
 
 def _later(db: Connection, last: int) -> Iterator[tuple[int, str]]:
-    """The same calls that ended after a record, unchecked."""
+    """Such calls that ended after a record; their records are not checked."""
     rows = db.execute("SELECT seq FROM ledger WHERE seq > ? AND kind = 'call.exit'", (last,))
     for row in ledger.rows(db, [seq for (seq,) in rows.fetchall()]):
         said = read_one(row)
@@ -42,7 +42,7 @@ def _later(db: Connection, last: int) -> Iterator[tuple[int, str]]:
 
 
 def _is_right(db: Connection, row: tuple[Any, ...]) -> bool:
-    """Whether a row holds what its call says, if that is not erased, and what it has made."""
+    """Whether a row has the key its call gave, unless erased, and what the call created."""
     tool, session, key, enter, made = row
     call, given = next(ledger.rows(db, [enter])), _key_in(db, enter)
     if tool == "thought_record":

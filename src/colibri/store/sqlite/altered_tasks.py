@@ -1,6 +1,6 @@
-"""What the rows of tasks should be, by the records and by one another, and are not.
+"""Finds rows of tasks that do not match the records or one another.
 
-Read in SQLite's own words: somebody may have put bytes there that are no text.
+Reads through raw.py: somebody may have stored bytes that are not text.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def of_task(db: Connection, id: str, replay: Tasks) -> Iterator[str]:
 
 
 def altered(db: Connection, replay: Tasks) -> Iterator[str]:
-    """Each row that its records do not explain or that is missing, and what derives from rows."""
+    """Each row that its records do not explain or that is missing; also derived rows and counts."""
     dependencies = _all_dependencies(db)
     left = set(replay.known)
     indexed = search.known(db)
@@ -47,13 +47,13 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
 
 
 def _text(row: dict[str, Any], indexed: int) -> str | None:
-    """What the index has to know of a row."""
+    """The text of a row that the index must have."""
     known = row["number"] <= indexed
     return search.folded(row["title"], row["description"]) if known else None
 
 
 def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Every row, and what search knows of it. Bytes that are no text become lone surrogates."""
+    """Every row and its text in the index. Bytes that are not text become lone surrogates."""
     columns = ", ".join(name if name in NUMBERS else f"CAST({name} AS BLOB)" for name in COLUMNS)
     rows = db.execute(
         f"SELECT {columns}, CAST(s.text AS BLOB) FROM tasks"
@@ -67,7 +67,7 @@ def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None
         yield dict(zip(COLUMNS, row, strict=True)), text
 
 
-# What is counted, from the rows and as it is stored.
+# Counts: computed from the rows, and as stored.
 _COUNTED = f"""
     SELECT '', coalesce(project, ''), coalesce(assignee, ''), status, is_ready, 0, count(*)
     FROM tasks GROUP BY 2, 3, 4, 5
@@ -86,7 +86,7 @@ _WRONG_COUNTS = f"""
 
 
 def _all_dependencies(db: Connection) -> dict[int, list[str]]:
-    """By the task's number; a place that is not the next one is part of what is told."""
+    """By the task's number; a position that breaks the sequence is included."""
     found: dict[int, list[str]] = {}
     for task, position, other in db.execute(
         "SELECT task, position, depends_on FROM task_dependencies ORDER BY task, position"

@@ -1,4 +1,4 @@
-"""What the rows of thoughts should be, by the records and by one another, and are not."""
+"""Finds rows of thoughts that do not match the records or one another."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from colibri.store.trail import thought_id
 
 
 def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
-    """What in `thoughts`, after a seq, and `thought_counts` is not as in the records."""
+    """Differences of `thoughts`, after a seq, and of `thought_counts` from the records."""
     yield from altered_rows(db, after=after)
     for (seq,) in db.execute(_WRONGLY_INDEXED):
         yield f"{thought_id(seq)}: only one of the ledger and the search index has it"
@@ -18,7 +18,7 @@ def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
 def altered_rows(
     db: Connection, *, session: str | None = None, after: int | None = None
 ) -> Iterator[str]:
-    """What in `thoughts`, of one session, after a seq or all, is not as in the records."""
+    """Differences of `thoughts` from the records: of one session, after a seq, or all."""
     rows = records = ""
     values: tuple[str | int, ...] = ()
     if session is not None:
@@ -29,7 +29,7 @@ def altered_rows(
         yield f"{thought_id(seq)}: its row in thoughts is missing or not as its record says"
 
 
-# An erased record says no type and no index, but its place among the others is known.
+# An erased record has no type and no index, but its position among the others is known.
 _WRONG_ROWS = """
     SELECT t.seq FROM thoughts AS t
     LEFT JOIN ledger AS l ON l.seq = t.seq
@@ -46,7 +46,7 @@ _WRONG_ROWS = """
     SELECT seq FROM ledger
     WHERE kind = 'thought'{records} AND seq NOT IN (SELECT seq FROM thoughts)
 """
-# Thoughts enter the index in their order, a batch at a time; one that is erased may have left it.
+# Thoughts enter the index in order, a batch at a time; an erased one may have been removed.
 _WRONGLY_INDEXED = """
     SELECT seq FROM thoughts
     WHERE seq < (SELECT max(rowid) FROM thought_search)

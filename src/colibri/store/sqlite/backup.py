@@ -1,8 +1,8 @@
-"""Copies of the database: made while servers write, checked, compared, put in its place.
+"""Copies of the database: made while servers write, checked, compared, restored.
 
-A copy is one file: mode 0600, no write-ahead log, readable where nothing can be written. What comes
-back is put in place so that at every moment the path leads to the old database or to the new one,
-and that no log of the old one ever lies beside the new: SQLite would play it into the file.
+A copy is one file: mode 0600, no write-ahead log, readable from read-only storage. During a restore
+the path always leads to the old database or to the new one, and the new one never has the old one's
+log next to it: SQLite would replay that log into the file.
 """
 
 import os
@@ -26,18 +26,17 @@ from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.schema import integrity_check, load_migrations
 from colibri.store.verify import verify
 
-STEP = 4_096  # pages: 16 MiB, after which a person can be shown something, or interrupt
-FOLD_MS = 1_000  # how long readers may take to leave
-BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database
+STEP = 4_096  # pages: 16 MiB; between steps, progress is shown and the copy can be interrupted
+FOLD_MS = 1_000  # how long to wait for readers to finish
+COMPANIONS = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a database
 
 Relation = Literal["identical", "newer", "older", "diverged", "another log"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A copy beside the current database; lost is what only that has, gained what only the copy.
-
-    kinds, since and until are those of the lost records.
+    """A copy compared with the current database: `lost` counts the records that only the current
+    database has, `gained` those that only the copy has. kinds, since and until describe the lost.
     """
 
     relation: Relation
@@ -50,7 +49,7 @@ class Comparison:
 
 
 def is_database(path: str) -> bool:
-    """Whether a file is a database of SQLite, whoever wrote it."""
+    """Whether a file is an SQLite database, whoever wrote it."""
     if not os.path.isfile(path):
         return False
     try:
@@ -61,9 +60,9 @@ def is_database(path: str) -> bool:
 
 
 def open_copy(path: str) -> Connection:
-    """A copy, read-only; the schema may be older than ours. ResourceError if it is not one."""
+    """Open a copy read-only; its schema may be older. ResourceError if it is not a ledger."""
     try:
-        db = open_reader(path, least=0, any_schema=True)  # its check compares it
+        db = open_reader(path, least=0, any_schema=True)  # `check` compares the schema
     except ResourceError as problem:
         raise ResourceError(problem.message, "name a file that colibri backup wrote") from problem
     if version(db) == 0:
@@ -73,14 +72,14 @@ def open_copy(path: str) -> Connection:
 
 
 def copy(source: Connection, path: str, *, progress: Callable[[int, int], None]) -> None:
-    """Copy all pages of one moment into a new file; progress(pages done, pages in all).
+    """Copy a snapshot of all pages into a new file; progress(pages done, total pages).
 
     The source is in a transaction, which all steps share: writers neither wait for it nor make it
-    begin anew, however busy they are.
+    start over, however busy they are.
     """
     assert isinstance(source, apsw.Connection) and source.in_transaction
-    version(source)  # a transaction begins to see with its first read
-    # Nobody can have this file open yet, so closing the descriptor drops no lock.
+    version(source)  # the snapshot is taken at the first read
+    # No process can have this file open yet, so closing the descriptor drops no lock.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     target = connect(path, "write")
     try:
@@ -98,15 +97,15 @@ def copy(source: Connection, path: str, *, progress: Callable[[int, int], None])
 
 
 def check(db: Connection, *, head: Head | None, pause: Callable[[], None]) -> list[str]:
-    """What is wrong with a copy: its schema, its pages and indexes, its chain, its rows, and its
-    head if that is known.
+    """What is wrong with a copy: its schema, pages, indexes, chain and rows, and its head if the
+    expected one is known.
     """
     try:
         if strange := foreign(db):
             return [f"foreign-schema: {what}" for what in strange]
         if damage := integrity_check(db):
             return [f"SQLite: {' '.join(text.split())}" for text in damage]
-        # The tables of an older schema are for its migration to read; the ledger has not changed.
+        # Only a migration can read an older schema's tables; the ledger's format has not changed.
         report = verify(db, head=head, rows=not is_older(db), pause=pause)
     except (apsw.Error, UnicodeDecodeError, Damaged) as problem:
         return [str(problem)]
@@ -121,13 +120,13 @@ def is_older(db: Connection) -> bool:
 
 
 def describe(broken: Break) -> str:
-    """A finding in one line; those of rows have no place in the log."""
+    """A finding in one line; findings about rows have no record number."""
     place = f"record {broken.seq}: " if broken.seq else ""
     return f"{place}{broken.what}: {broken.detail}"
 
 
 def compare(current: Connection, copied: Connection) -> Comparison:
-    """What putting a copy in the place of the current database would change."""
+    """What would change if the copy replaced the current database."""
     ours, theirs = (newest.seq if (newest := ledger.head(db)) else 0 for db in (current, copied))
     if ledger.log_id(current) != ledger.log_id(copied):
         return _comparison(current, "another log", 0, ours, theirs)
@@ -143,7 +142,7 @@ def compare(current: Connection, copied: Connection) -> Comparison:
 
 
 def _last_common(one: Connection, other: Connection, upto: int) -> int:
-    """Logs that share a record share all before it: each names the one before."""
+    """The last record that both logs have: sharing one means sharing all before it."""
     low, high = 0, upto
     while low < high:
         middle = (low + high + 1) // 2
@@ -170,25 +169,25 @@ def _comparison(
 
 
 def put(new: str, path: str, aside: str) -> list[str]:
-    """Put a copy in the place of a database, which is kept under the name `aside`; what is kept.
+    """Replace a database by a copy and keep the old one as `aside`; returns the files kept.
 
-    To be called within `db.alone`. The steps: 1 make one file of the old database, 2 give it a
-    second name, 3 move to that name what could not be made part of it, 4 give its name to the new
-    one. Until 4 the old is in its place; only the log of a damaged one leaves it before.
+    Call it within `alone`. The steps: 1 merge the old database into one file, 2 give it a second
+    name, 3 move the files that could not be merged to that name, 4 rename the new file into place.
+    Until step 4 the old database stays in place; only a damaged one may lose its log before.
     """
     if there := os.path.exists(path):
         _fold(path)  # 1
         os.link(path, aside)  # 2
     moved: list[str] = []
     try:
-        for end in BESIDE:  # 3
+        for end in COMPANIONS:  # 3
             if os.path.exists(path + end):
                 os.rename(path + end, aside + end)
                 moved.append(end)
         sync_directory(os.path.dirname(os.path.abspath(path)))
         publish(new, path)  # 4
     except OSError:
-        if os.path.exists(new):  # it never came to 4
+        if os.path.exists(new):  # step 4 was not reached
             for end in moved:
                 os.rename(aside + end, path + end)
             if there:
@@ -198,11 +197,11 @@ def put(new: str, path: str, aside: str) -> list[str]:
 
 
 def _fold(path: str) -> None:
-    """Have SQLite take the write-ahead log into the file, unless the file is too damaged for it."""
+    """Let SQLite merge the write-ahead log into the file, unless the file is too damaged."""
     db = connect(path, "write")
     try:
         db.set_busy_timeout(FOLD_MS)
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is damaged stays as it is
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # leave damaged files as they are
         db.execute("PRAGMA journal_mode = DELETE")
     except apsw.Error as problem:
         what = fault(problem)
@@ -220,18 +219,18 @@ def _fold(path: str) -> None:
 
 
 def publish(new: str, path: str) -> None:
-    """Give a finished file its name, over what has that name now; on disk when this returns."""
+    """Rename a finished file into place and sync the directory."""
     os.replace(new, path)
     sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
-def beside(path: str) -> list[str]:
-    """What lies beside a file that SQLite would take for its log."""
-    return [path + end for end in BESIDE if os.path.exists(path + end)]
+def companions(path: str) -> list[str]:
+    """The files next to a database that SQLite would take for its log."""
+    return [path + end for end in COMPANIONS if os.path.exists(path + end)]
 
 
 def discard(path: str) -> None:
     """Remove an unfinished copy, if there is one."""
-    for name in (path, *beside(path)):
+    for name in (path, *companions(path)):
         if os.path.exists(name):
             os.unlink(name)

@@ -7,7 +7,7 @@ from apsw import Connection
 
 from colibri.store.sqlite.faults import fault
 
-CHECKPOINT_PAGES = 1_000  # in the write-ahead log: from then on each commit tries to empty it
+CHECKPOINT_PAGES = 1_000  # of write-ahead log, above which each commit tries to empty it
 
 
 def set_patience(
@@ -15,14 +15,14 @@ def set_patience(
     patience: Callable[[int], bool],
     failed: Callable[[apsw.Error], None] = lambda problem: None,
 ) -> None:
-    """Wait for other processes as `patience` says, but never with a checkpoint.
+    """Wait for other processes as `patience` says, but never during a checkpoint.
 
-    SQLite's own checkpoint after a commit lets others write meanwhile: then it has not copied all,
-    and the log does not begin anew but grows, among busy servers for long. So what they have added
-    is copied once more with the write lock held, which is little. Who reads from an older state of
-    the log still keeps it; then the next commit tries again. If the copying fails for any other
-    reason than that others are in the way or the disk is full, `failed` is told: the commit is safe
-    in the log, but the log will never get shorter.
+    SQLite's own checkpoint after a commit lets others write meanwhile. It then misses the new
+    pages, and under busy servers the log keeps growing instead of being reused. So the few pages
+    they added are copied with the write lock held. A reader of an older snapshot can still prevent
+    the reset; then the next commit tries again. If copying fails for another reason than a busy
+    database or a full disk, `failed` is called: the commit is safe in the log, but the log will
+    never shrink.
     """
 
     def checkpoint(db: Connection, name: str, pages: int) -> int:
@@ -44,10 +44,10 @@ def set_patience(
 
 
 def rewrite(db: Connection, timeout_ms: int) -> bool:
-    """Write the file again and cut the log to nothing; False if somebody still reads the log.
+    """Rewrite the file and truncate the log; False if another process still reads the log.
 
-    Nothing is then left of what was deleted. Writers wait meanwhile, about a second for each 50 MB.
-    It can be done again at any time.
+    Afterwards nothing is left of deleted data. Writers wait meanwhile, about a second per 50 MB.
+    It can be repeated at any time.
     """
     db.set_busy_timeout(timeout_ms)
     db.execute("PRAGMA cache_spill = ON")  # the file may be larger than memory

@@ -1,4 +1,4 @@
-"""Connections to the file: the one place where they are made, each with every setting."""
+"""The only place that opens connections, each with every setting."""
 
 from typing import Literal, TypeVar
 
@@ -10,9 +10,9 @@ from colibri.store.connection import Connection
 Access = Literal["write", "read", "immutable"]
 C = TypeVar("C", bound=apsw.Connection)
 
-MINIMUM_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL that two processes checkpoint
+MINIMUM_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL that two processes checkpoint
 BUSY_TIMEOUT_MS = 10_000
-# KiB for each connection: what a call needs is in it, and it does not grow to SQLite's 2 MB.
+# KiB per connection: enough for a call, and less than SQLite's default of 2 MB.
 CACHE = "PRAGMA cache_size = -512"
 
 _SETTINGS = """
@@ -22,7 +22,7 @@ _SETTINGS = """
     PRAGMA secure_delete = ON;
 """
 _FLAGS: dict[Access, int] = {
-    "write": apsw.SQLITE_OPEN_READWRITE,  # never CREATE: the file is made beforehand, 0600
+    "write": apsw.SQLITE_OPEN_READWRITE,  # never CREATE: the file is created before, with mode 0600
     "read": apsw.SQLITE_OPEN_READONLY,
     "immutable": apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
 }
@@ -49,7 +49,7 @@ def connect(path: str, access: Access) -> apsw.Connection:
 
 
 def connect_as(kind: type[C], path: str, access: Access) -> C:
-    """One of some kind; SQLite opens the file at the first read: what is wrong shows only then."""
+    """A connection of this class; SQLite opens the file, and may fail, only at the first read."""
     name = path
     if access == "immutable":
         quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -57,11 +57,11 @@ def connect_as(kind: type[C], path: str, access: Access) -> C:
     db = kind(name, flags=_FLAGS[access])
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    # Without it a new value for a parameter has SQLite plan, and so parse, many a statement again.
+    # Otherwise SQLite plans, and so parses, many statements again for a new parameter value.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.execute(_SETTINGS)
     if access == "write":
-        # What a savepoint would restore goes beyond 64 KiB into a file in /var/tmp otherwise.
+        # Otherwise a savepoint's journal spills into a file in /var/tmp beyond 64 KiB.
         db.execute("PRAGMA temp_store = MEMORY")
         # Nothing reaches the write-ahead log before its commit: see identity.py.
         db.execute("PRAGMA cache_spill = OFF")
@@ -76,7 +76,7 @@ def version(db: Connection) -> int:
 
 
 def number(db: Connection, query: str) -> int:
-    """The one number that a query answers."""
+    """The single number that a query returns."""
     (value,) = next(db.execute(query))
     assert isinstance(value, int)
     return value

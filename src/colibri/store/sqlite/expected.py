@@ -1,8 +1,8 @@
-"""The schema that a database of ours has, and what is different about one.
+"""The schema that our database must have, and how another one differs.
 
-A view in the place of a table shows what its maker likes, a trigger can keep what was erased or
-never end, an index can hide rows. So every object is compared, SQLite's own among them, with what
-the migrations make. Nothing else of a database is read before that.
+A view in place of a table can show anything, a trigger can keep erased data or never end, an index
+can hide rows. So every object, SQLite's own included, is compared with what the migrations make.
+Nothing else of a database is read before that.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from colibri.store.connection import Connection
 from colibri.store.sqlite.connection import version
 from colibri.store.sqlite.schema import Migration, load_migrations, upto
 
-# Of all objects that the migrations up to VERSION make, which takes 5 ms; a test holds both.
+# Digest of all objects that the migrations up to VERSION make, which takes 5 ms; a test checks it.
 VERSION = 4
 DIGEST = "cd97020c07f3dd2cb0508bec16293fd41a4afeb6d05539ab9bd1c96dcc8795d2"
 MAX_NAME = 100
@@ -32,7 +32,7 @@ class ForeignSchema(ResourceError):
 
 
 def differences(db: Connection, migrations: Sequence[Migration]) -> list[str]:
-    """What was added to a schema, changed in it or taken out; nothing if the migrations made it."""
+    """What was added to, changed in or removed from the schema; nothing if it is ours."""
     rows = db.execute(_OBJECTS).fetchall()
     if migrations and migrations[-1].version == VERSION and digest(rows) == DIGEST:
         return []
@@ -40,17 +40,17 @@ def differences(db: Connection, migrations: Sequence[Migration]) -> list[str]:
 
 
 def foreign(db: Connection) -> list[str]:
-    """The same for a database of any version that we know."""
+    """The same for a database of any known version."""
     return differences(db, upto(load_migrations(), version(db)))
 
 
 def digest(rows: list[tuple[str, ...]]) -> str:
-    """Of all objects, in whatever order they were made."""
+    """A hash of all objects, whatever the order of their creation."""
     return sha256(repr(sorted(map(repr, rows))).encode()).hexdigest()
 
 
 def require(db: Connection, path: str, migrations: Sequence[Migration]) -> None:
-    """ForeignSchema if the database has other tables, indexes, triggers or views than ours."""
+    """ForeignSchema unless the tables, indexes, triggers and views are exactly ours."""
     if foreign := differences(db, migrations):
         more = f", and {len(foreign) - 1} more" if foreign[1:] else ""
         raise ForeignSchema(
@@ -70,7 +70,7 @@ def _doubled(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _shown(name: object) -> str:
-    """A name that somebody else chose."""
+    """A foreign name, safe to print."""
     return repr(str(name))[1:-1][:MAX_NAME]
 
 

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean for whoever has the database open."""
+"""What SQLite's errors mean for a process that has the database open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from colibri.core.errors import ResourceError
 
 Fault = Literal["full", "busy", "io", "damaged"]
 
-DatabaseError = apsw.Error  # what all errors of the database are
+DatabaseError = apsw.Error  # the base of all database errors
 
 _FAULTS: tuple[tuple[type[apsw.Error], Fault], ...] = (
     (apsw.FullError, "full"),
@@ -25,9 +25,9 @@ _FAULTS: tuple[tuple[type[apsw.Error], Fault], ...] = (
 
 
 def fault(exc: BaseException) -> Fault | None:
-    """What an error says about the database, or None if it says nothing about it."""
+    """What an error says about the database, or None if nothing."""
     if getattr(exc, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
-        return "full"  # there is no room to grow `-shm`
+        return "full"  # no space to grow `-shm`
     return next((fault for kind, fault in _FAULTS if isinstance(exc, kind)), None)
 
 
@@ -48,7 +48,7 @@ _REASONS: dict[Fault | None, tuple[str, str]] = {
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn what SQLite or the system says while opening into a ResourceError."""
+    """Turn errors of SQLite or the system during opening into a ResourceError."""
     try:
         yield
     except (apsw.Error, OSError) as error:

@@ -1,8 +1,8 @@
-"""The files of a database and their directory: what is there, and making what is not.
+"""The files of a database and their directory: inspecting and creating them.
 
-Nothing in this process may open the database or its `-shm` but SQLite: closing such a descriptor
-drops SQLite's locks. So here are `os.stat` and `os.path` only, one O_EXCL creation of a file that
-nobody has, and one sync of the `-wal`, in which SQLite locks nothing.
+In this process only SQLite may open the database or its `-shm`: closing another descriptor would
+drop SQLite's locks. So this module uses only `os.stat` and `os.path`, one O_EXCL creation of a file
+that nobody has open, and one sync of the `-wal`, in which SQLite locks nothing.
 """
 
 import os
@@ -10,7 +10,7 @@ import stat
 
 from colibri.core.errors import ResourceError
 
-BEFORE_RESTORE = ".before-restore-"  # and the time: what a restore calls the database it replaces
+BEFORE_RESTORE = ".before-restore-"  # plus the time: the name of a database that a restore replaced
 
 
 def wal(path: str) -> str:
@@ -19,7 +19,7 @@ def wal(path: str) -> str:
 
 
 def is_there(path: str) -> bool:
-    """Whether there is a file; ResourceError if there is something else."""
+    """Whether the file exists; ResourceError if the path is something else."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -31,7 +31,7 @@ def is_there(path: str) -> bool:
 
 
 def size(path: str) -> int:
-    """Of a file; 0 if there is none."""
+    """The size of a file; 0 if it does not exist."""
     try:
         return os.path.getsize(path)
     except FileNotFoundError:
@@ -39,21 +39,21 @@ def size(path: str) -> int:
 
 
 def create(path: str) -> None:
-    """Make an empty database, 0600, where there is none."""
+    """Create an empty database file, mode 0600, if there is none."""
     if os.path.exists(wal(path)):
         raise ResourceError(
             f"{path} is missing, but its write-ahead log {wal(path)} is there",
             "put the database back, or move the log away to start a new one",
         )
-    # Nobody can have this file open yet, so closing the descriptor drops no lock.
+    # No process can have this file open yet, so closing the descriptor drops no lock.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def sync_log(path: str) -> None:
-    """Make sure that all that was read so far is there after a power cut.
+    """Make sure that everything read so far survives a power cut.
 
-    A commit of records that nobody was told of is not synced, and readers see it all the same.
-    Without a log everything is in the file, and was synced before the log went.
+    Commits that no client was told of are not synced, but readers see them. If there is no log,
+    everything is in the file, which was synced before the log was removed.
     """
     try:
         log = os.open(wal(os.path.realpath(path)), os.O_RDONLY | os.O_CLOEXEC)
@@ -66,7 +66,7 @@ def sync_log(path: str) -> None:
 
 
 def drop_second_name(path: str) -> None:
-    """Undo what a restore left that was interrupted: the database has its later name already."""
+    """Remove the second name that an interrupted restore gave to the database."""
     if not os.path.exists(path) or os.stat(path).st_nlink == 1:
         return
     folder, name = os.path.split(path)
@@ -77,7 +77,7 @@ def drop_second_name(path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """With mode 0700, and what is missing above it too; what exists is left alone."""
+    """Create a directory and its missing parents, mode 0700; existing ones are left alone."""
     if os.path.isdir(path):
         return
     make_directory(os.path.dirname(path))
@@ -89,9 +89,9 @@ def make_directory(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Make sure that what was made or renamed in a directory is so after a power cut.
+    """Make sure that files created or renamed in a directory survive a power cut.
 
-    SQLite does this for the files that it makes, but not for the directory they are in.
+    SQLite does this for the files that it creates, but not for the directory itself.
     """
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

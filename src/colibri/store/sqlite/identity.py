@@ -1,9 +1,9 @@
 """Whether the files of an open database are still the ones that were opened.
 
 SQLite finds the write-ahead log and its shared memory by the name of the database. Two processes
-that reach the file under two names, or meet another `-wal` or `-shm`, do not see each other's
-locks: they fork the log. So all three have to be what they were: in their place, no symbolic link,
-and without a second name.
+that open the file under two names, or find another `-wal` or `-shm`, do not see each other's locks:
+they fork the log. So all three must stay as they were: at their paths, not symbolic links, and
+without a second hard link.
 """
 
 import os
@@ -18,7 +18,7 @@ from colibri.store.sqlite.watch import Watch
 _NAMES = ("the database file", "the write-ahead log", "the shared memory of the write-ahead log")
 _ENDS = ("", "-wal", "-shm")
 
-# device, inode and number of names of a file; None if there is none
+# device, inode and number of links of a file; None if it does not exist
 Seen = tuple[int, int, int] | None
 
 
@@ -33,14 +33,14 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A database open for writing, and what it was when it was opened."""
+    """A database open for writing, and its state when it was opened."""
 
     db: Connection
     path: str
     lock: int  # descriptor of `<db>.lock`, held shared
     version: int
-    unclean: bool  # nobody else had it open, yet its write-ahead log was not empty
-    migrated_from: int | None  # 0: it was created
+    unclean: bool  # no other process had it open, yet its write-ahead log was not empty
+    migrated_from: int | None  # 0 if it was created
     backup: str | None  # made before migrating
     place: Place
     watch: Watch
@@ -61,17 +61,17 @@ def _see(path: str) -> Seen:
 
 
 def guard_commits(db: Connection, was: Place) -> None:
-    """Have every commit of a connection fail as Damaged if the log it goes into is not ours.
+    """Make every commit of a connection fail with Damaged if its log is no longer ours.
 
-    Whoever works with another log or shared memory cannot see our locks: a commit would overwrite
-    what was acknowledged there. Nothing is written to the log before this is asked.
+    A process with another log or shared memory cannot see our locks, so our commit would overwrite
+    what it acknowledged. Nothing is written to the log before this check.
     """
     logs = was.seen[1:]
 
     def check() -> bool:
         if (_see(was.wal), _see(was.shm)) != logs:
             raise Damaged(changed(was))
-        return False  # go on
+        return False  # continue with the commit
 
     db.set_commit_hook(check)
 
@@ -79,28 +79,28 @@ def guard_commits(db: Connection, was: Place) -> None:
 def check_same_file(opened: Opened) -> None:
     """Damaged if the path no longer leads to the database that was opened.
 
-    To be called before a commit that a client is told of; `guard_commits` looks at the rest.
+    Call it before a commit that a client will learn of; `guard_commits` checks the other files.
     """
     if not is_in_place(opened.place):
         raise Damaged(changed(opened.place))
 
 
 def check_same_place(opened: Opened) -> None:
-    """Damaged if one of the files is no longer the one that was opened; it costs three `lstat`.
+    """Damaged if one of the files is no longer the one that was opened; costs three `lstat`.
 
-    To be called after such a commit, before its answers leave.
+    Call it after such a commit, before its answers are sent.
     """
     check_place(opened.place)
 
 
 def check_place(was: Place) -> None:
-    """The same for whoever only reads."""
+    """The same for a connection that only reads."""
     if (_see(was.path), _see(was.wal), _see(was.shm)) != was.seen:
         raise Damaged(changed(was))
 
 
 def changed(was: Place) -> str:
-    """What became of the files, the worst first; nothing if they are what they were."""
+    """What happened to the files, the worst first; empty if they are unchanged."""
     for name, end, before in zip(_NAMES, _ENDS, was.seen, strict=True):
         now = _see(was.path + end)
         if now != before:
@@ -133,9 +133,9 @@ def require_one_name(path: str) -> None:
 
 
 def require_no_log_left(given: str, path: str) -> None:
-    """ResourceError if `given` is a link to the database at `path`, and a log lies beside the link.
+    """ResourceError if `given` is a link to the database at `path`, and a log is next to the link.
 
-    That is how it looks when somebody moved the database away without its write-ahead log.
+    That happens when somebody moves the database away without its write-ahead log.
     """
     log = f"{os.path.abspath(given)}-wal"
     if os.path.islink(given) and f"{path}-wal" != os.path.realpath(log) and os.path.exists(log):
@@ -148,20 +148,20 @@ def require_no_log_left(given: str, path: str) -> None:
 
 
 def is_in_place(was: Place) -> bool:
-    """Whether the database file is the one that was opened, whatever became of the other two."""
+    """Whether the database file is the one that was opened, whatever happened to the others."""
     return _see(was.path) == was.seen[0]
 
 
 def has_other_log(was: Place) -> bool:
-    """Whether another log or shared memory has taken the place of ours: who has it may write."""
+    """Whether another log or shared memory replaced ours; another process may be writing to it."""
     _, wal, shm = look(was.path).seen
     return wal not in (was.seen[1], None) or shm not in (was.seen[2], None)
 
 
 def require_own_log(path: str, noted: str) -> None:
-    """ResourceError if the log beside the database is that of another file which was there before.
+    """ResourceError if the log belongs to another database that was at this path before.
 
-    SQLite cannot tell: it would play that log into this file.
+    SQLite cannot tell: it would replay that log into this file.
     """
     file, wal, _ = describe(look(path)).split()
     if noted and wal != "-" and noted.split()[1] == wal and noted.split(maxsplit=1)[0] != file:

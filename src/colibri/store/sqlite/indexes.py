@@ -1,10 +1,9 @@
-"""Whether each index leads to the rows of its table, and to no others.
+"""Whether each index matches the rows of its table.
 
-An index can be rebuilt over other keys under an unchanged definition. Then it hides rows from the
-tools, or shows them in the wrong place, while the rows themselves are sound. `integrity_check`
-finds that, but a table at a time and without a pause: more than a second for each million records.
-So it is for the tables that stay small. Those that grow with every record only ever get new rows,
-and these are looked up in slices.
+An index can be rebuilt over other keys under an unchanged definition. It then hides rows from the
+tools, or shows them in the wrong place, while the rows themselves are intact. `integrity_check`
+finds that, but checks a whole table without a pause: more than a second per million records. So it
+is used for tables that stay small. Tables that grow with every record are looked up in slices.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ import apsw
 from colibri.store.connection import Connection
 from colibri.store.sqlite.schema import integrity_check
 
-SLICE = 10_000  # rows that are looked up in one transaction
+SLICE = 10_000  # rows looked up in one transaction
 APPENDED = ("deeds", "ledger", "thoughts")
 
 
@@ -25,7 +24,7 @@ class _Index(NamedTuple):
     condition: str  # of a partial index
 
     def lacks(self, table: str) -> str:
-        """SQL: whether a row, `base`, that belongs into the index is not in it."""
+        """SQL: whether the row `base` belongs in the index but is missing from it."""
         same = " AND ".join(f"entry.{column} IS base.{column}" for column in self.columns)
         return (
             f"{self.condition} AND NOT EXISTS (SELECT 1 FROM {table} AS entry"
@@ -34,7 +33,7 @@ class _Index(NamedTuple):
 
 
 def damaged(db: Connection, *, pause: Callable[[], None], slice_size: int = SLICE) -> Iterator[str]:
-    """What is wrong with the indexes of a database whose schema is ours."""
+    """What is wrong with the indexes of a database that has our schema."""
     try:
         for table in _tables(db):
             if table in APPENDED:
@@ -68,7 +67,8 @@ def _indexes(db: Connection, table: str) -> Iterator[_Index]:
 def _altered(
     db: Connection, table: str, indexes: list[_Index], pause: Callable[[], None], slice_size: int
 ) -> Iterator[str]:
-    """Every row has its entry, and there are no more entries than rows: then they are the same."""
+    """Indexes that miss a row or have another number of entries than rows; any other matches."""
+
     counts = ", ".join(f"count(CASE WHEN {index.condition} THEN 1 END)" for index in indexes)
     missing = ", ".join(f"coalesce(sum({index.lacks(table)}), 0)" for index in indexes)
     look_up = (

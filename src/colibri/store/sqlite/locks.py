@@ -1,8 +1,8 @@
-"""`<db>.lock`: who may do what, settled by `flock`.
+"""`<db>.lock`: who may write, create or migrate, decided by `flock`.
 
-A writer holds it shared for life; to create or migrate it must hold it exclusively, and is then the
-only writer there is. That one notes which files it opened; whoever comes while others hold the lock
-opens the same ones or none. Readers take no part.
+A writer holds it shared as long as it runs; to create or migrate it must hold it exclusively, and
+is then the only writer. It notes which files it opened; a process that comes while others hold the
+lock must open the same files or none. Readers do not use the lock.
 """
 
 import fcntl
@@ -14,19 +14,19 @@ from colibri.store.sqlite import files
 
 Use = Literal["free", "shared", "exclusive"]
 
-LINE = 128  # bytes of the one line in it
+LINE = 128  # bytes of the file's only line
 
 
 def open_lock(path: str) -> int:
-    """A descriptor of the lock file, which is made if need be."""
-    files.is_there(path)  # refuses a directory before anything is made beside it
+    """A descriptor of the lock file, created if needed."""
+    files.is_there(path)  # refuses a directory before anything is created next to it
     files.make_directory(os.path.dirname(path))
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(f"{path}.lock", flags, 0o600)
 
 
 def take(lock: int, *, alone: bool) -> bool:
-    """Hold it, shared or alone; False if others are in the way."""
+    """Take the lock, shared or exclusively; False if others hold it."""
     try:
         fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -35,17 +35,17 @@ def take(lock: int, *, alone: bool) -> bool:
 
 
 def share(lock: int) -> None:
-    """Let others in. flock lets go before it takes hold again: somebody may slip in between."""
+    """Downgrade to shared. flock releases the lock first, so another process may get it between."""
     fcntl.flock(lock, fcntl.LOCK_SH)
 
 
 def note(lock: int, text: str) -> None:
-    """Leave a line in the lock file for those who come while it is held; to be held alone."""
+    """Write a line for processes that come while the lock is held; needs the exclusive lock."""
     os.pwrite(lock, text.ljust(LINE - 1).encode() + b"\n", 0)
 
 
 def noted(lock: int) -> str:
-    """What whoever held it alone last has noted; nothing in a new lock file."""
+    """The line of the last exclusive holder; empty in a new lock file."""
     return os.pread(lock, LINE, 0).decode().strip()
 
 
@@ -54,9 +54,9 @@ def release(lock: int) -> None:
 
 
 def use(path: str) -> Use:
-    """Who has the lock file now: nobody, servers at work, or one that creates or migrates.
+    """Who holds the lock file now: nobody, running servers, or one that creates or migrates.
 
-    To find out it is held for a moment; a server that starts just then tries again soon.
+    To find out, it is locked for a moment; a server that starts just then retries soon.
     """
     try:
         lock = os.open(f"{os.path.realpath(path)}.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -71,7 +71,8 @@ def use(path: str) -> Use:
 
 
 def require_alone(lock: int, path: str) -> None:
-    """Keep every writer out until the descriptor is closed; ResourceError while there is one."""
+    """Keep all writers out until the descriptor is closed; ResourceError if there is one now."""
+
     if not take(lock, alone=True):
         raise ResourceError(
             f"a Colibri server is using {path}",

@@ -38,12 +38,12 @@ from colibri.store.sqlite.watch import Reader, Watch
 
 POLL_SECONDS = 0.05
 
-# What to do where there is no database yet, or an older one; a person types it once.
+# What a person types once if there is no database yet, or an older one.
 MAKE = "colibri serve </dev/null makes or migrates it, with COLIBRI_MODE unset"
 
 
 class Outdated(ResourceError):
-    """The database is not there yet as this version needs it; the next writer sees to that."""
+    """The database does not exist or needs a migration; the next writer does both."""
 
 
 def open_writer(
@@ -56,12 +56,15 @@ def open_writer(
     new_log: Callable[[], str],
     migrations: Sequence[Migration] | None = None,
 ) -> Opened:
-    """Open a database, created or migrated if need be; ResourceError says why it cannot be.
+    """Open a database, creating or migrating it if needed; ResourceError says why it fails.
 
-    stamp goes into the name of a backup, new_log() into a database that is created.
+    `stamp` goes into the name of a backup, new_log() into a new database.
     """
     require_sqlite(library_version())
-    given, path = path, os.path.realpath(path)  # as SQLite does: one database, one lock file
+    given, path = (
+        path,
+        os.path.realpath(path),
+    )  # as SQLite does, so that one database has one lock file
     steps = load_migrations() if migrations is None else migrations
     deadline = monotonic() + lock_timeout
     with explained(path):
@@ -84,12 +87,12 @@ def open_writer(
 
 
 def close(opened: Opened, *, checkpoint: bool = True) -> str:
-    """Once; what became of its files if they are no longer the ones that were opened.
+    """Close it, once; returns what happened to its files if they were replaced.
 
-    The lock goes last, so that whoever gets it next finds the file at rest. Without a checkpoint
-    the `-wal` stays for the next start, which checks it frame by frame: after an I/O error what
-    reads back from it may not be what was written. Nor is there one if the file is no longer in
-    its place, or another log is: somebody may be writing through that one, or at that place.
+    The lock is released last, so that its next holder finds the file at rest. Without a checkpoint
+    the `-wal` stays for the next start, which checks it frame by frame: after an I/O error it may
+    not read back as it was written. There is no checkpoint either if the file or its log was
+    replaced: another process may be writing there.
     """
     place = opened.place
     fate = changed(place)
@@ -101,7 +104,7 @@ def close(opened: Opened, *, checkpoint: bool = True) -> str:
         else:
             opened.db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     except apsw.Error:
-        pass  # what is committed is safe in the `-wal`
+        pass  # committed data is safe in the `-wal`
     finally:
         opened.db.close()
         os.close(opened.lock)
@@ -110,7 +113,7 @@ def close(opened: Opened, *, checkpoint: bool = True) -> str:
 
 @contextmanager
 def alone(path: str) -> Iterator[None]:
-    """Keep every writer out; ResourceError while there is one."""
+    """Keep all writers out; ResourceError if there is one now."""
     path = os.path.realpath(path)
     with explained(path):
         lock = locks.open_lock(path)
@@ -130,13 +133,12 @@ def open_reader(
     any_schema: bool = False,
     watch_files: bool = False,
 ) -> Reader:
-    """A read-only connection to a database that is there and current; nothing is created.
+    """A read-only connection to an existing database of the current version; creates nothing.
 
-    With `least`, one that an older Colibri left at that schema version will do as well. SQLite may
-    still add `-shm` and an empty `-wal`. Where it cannot, or `untouched` asks for it, and no `-wal`
-    exists, nobody is writing and the file is read as immutable. A schema that is not ours is for
-    `any_schema` alone, who must compare it. `watch_files`: for long; each transaction then begins
-    with a look at the files.
+    `least` also accepts older schema versions from that one on. SQLite may still add `-shm` and an
+    empty `-wal`. If it cannot, or with `untouched`, and there is no `-wal`, nobody is writing and
+    the file is read as immutable. `any_schema` skips the schema check, which is then up to the
+    caller. `watch_files` is for long use: each transaction begins with a check of the files.
     """
     require_sqlite(library_version())
     steps = load_migrations() if migrations is None else migrations
@@ -160,7 +162,7 @@ def open_reader(
 
 @dataclass(slots=True)
 class _Opening:
-    """What it takes to open a database for writing, and why it could not be opened yet."""
+    """Attempts to open a database for writing, and why they have failed so far."""
 
     path: str
     lock: int
@@ -170,7 +172,7 @@ class _Opening:
     obstacle: str = ""
 
     def attempt(self) -> Opened | None:
-        """Open it with the lock that can be had now; None, and no lock, if it takes the other."""
+        """Open it with the lock that is free now; None, without a lock, if it needs the other."""
         alone = locks.take(self.lock, alone=True)
         if not alone and not locks.take(self.lock, alone=False):
             return None
@@ -178,7 +180,7 @@ class _Opening:
         if opened and alone:
             locks.note(self.lock, describe(opened.place))
             locks.share(self.lock)
-            if version(opened.db) != opened.version:  # a newer Colibri has slipped in
+            if version(opened.db) != opened.version:  # a newer Colibri got in first
                 opened.db.close()
                 opened = None
         if not opened:
@@ -205,7 +207,7 @@ class _Opening:
                 db.close()
                 return None
             backup = self._bring_up_to_date(db, found)
-            now = version(db)  # this read also has SQLite open the `-wal` and the `-shm`
+            now = version(db)  # this read also makes SQLite open the `-wal` and the `-shm`
             there = look(self.path)
             if there.seen[0] != before or not (alone or self._is_what_others_opened()):
                 db.close()
@@ -227,7 +229,7 @@ class _Opening:
             raise
 
     def _bring_up_to_date(self, db: Connection, found: int) -> str | None:
-        """Make or migrate what is not as it must be; the path of the copy of the old, if any."""
+        """Create or migrate the database if needed; returns the path of the backup, if any."""
         if found:
             expected.require(db, self.path, upto(self.migrations, found))
         _use_wal(db, self.path)
@@ -238,10 +240,10 @@ class _Opening:
         return backup
 
     def _is_what_others_opened(self) -> bool:
-        """Whether the files are those that the servers at work have open, as they noted them.
+        """Whether these are the files that the running servers have open, according to their note.
 
-        They are not for a moment when the last of these is closing. If none of the three is theirs
-        this is another database, whose path alone is the same.
+        For a moment they are not, while the last server is closing. If all three differ, this is
+        another database at the same path.
         """
         theirs = locks.noted(self.lock).split()
         ours = describe(look(self.path)).split()
@@ -260,7 +262,7 @@ class _Opening:
         return self.migrations[-1].version
 
     def _back_up(self, db: Connection, found: int) -> str:
-        """Keep the file as it is before it is migrated; the copy's path."""
+        """Copy the file before it is migrated; returns the copy's path."""
         path = f"{self.path}.backup-v{found}-{self.stamp}"
         files.create(path)
         copy = connect(path, "write")
@@ -289,7 +291,7 @@ def _connect_reader(path: str, *, untouched: bool) -> Reader:
         return connect_as(Reader, path, "immutable")
     db = connect_as(Reader, path, "read")
     try:
-        version(db)  # nothing is opened before the first read
+        version(db)  # SQLite opens the file only at the first read
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         db.close()
         if os.path.exists(files.wal(path)):
@@ -301,13 +303,13 @@ def _connect_reader(path: str, *, untouched: bool) -> Reader:
 def _prepare(
     db: Reader, path: str, steps: Sequence[Migration], least: int | None, *, any_schema: bool
 ) -> None:
-    """Make sure of version and schema, and that names are as SQLite needs them."""
+    """Check version and schema; unless `any_schema`, watch the schema from here on."""
     latest = steps[-1].version
     found = require_ours(db, path, latest)
     if found < (latest if least is None else least):
         raise Outdated(f"{path} has to be created or migrated first", MAKE)
     if any_schema:
-        with suppress(apsw.CorruptError):  # this reads the schema: who needs it will tell
+        with suppress(apsw.CorruptError):  # this reads the schema; a later check reports the damage
             db.execute(CACHE)
         return
     known = upto(steps, found)

@@ -1,6 +1,6 @@
-"""Where the database lies: on what kind of file system, and who else gets at it.
+"""Where the database is: on which kind of file system, and who else can access it.
 
-It looks with `os.stat` alone: see db.py for what opening the file would do.
+Uses only `os.stat`: see files.py for what opening the file would do.
 """
 
 import os
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from colibri.core.errors import ResourceError
 
 MOUNTS = "/proc/self/mountinfo"
-# Where locks or memory shared between processes cannot be trusted, because other machines, or the
-# host of this one, have the file too; beside these every FUSE. As Linux names them.
+# File systems, by their Linux names, on which locks or shared memory cannot be trusted, because
+# other machines or the host of this one have the file too. Every FUSE is added to these.
 _REMOTE = frozenset(
     {
         *("9p", "acfs", "afs", "aufs", "beegfs", "ceph", "cifs", "coda", "cvfs", "davfs", "drvfs"),
@@ -23,9 +23,10 @@ _REMOTE = frozenset(
 
 
 def require_local(path: str) -> None:
-    """ResourceError if SQLite's write-ahead log is not safe there; where Linux tells, that is.
+    """ResourceError if SQLite's write-ahead log is not safe there, as far as Linux tells.
 
-    Nor is a database safe that is mounted by itself: its log is in another directory for others.
+    A database mounted as a single file is not safe either: other processes look for its log in
+    another directory.
     """
     kind = file_system(path)
     if kind is not None and (kind in _REMOTE or kind.split(".")[0] in ("fuse", "fuseblk")):
@@ -42,16 +43,16 @@ def require_local(path: str) -> None:
 
 
 def file_system(path: str) -> str | None:
-    """The type of the file system that a path is on, or would be; None if nobody says.
+    """The type of the file system that a path is on, or would be; None if it is unknown.
 
-    It is found by the number of its device. Those of btrfs's subvolumes are in no list.
+    It is found by its device number; those of btrfs's subvolumes are not listed.
     """
     device = _device(path)
     return next((kind for mount, kind in _mounts() if mount[2] == device), None)
 
 
 def _mounts() -> Iterator[tuple[list[str], str]]:
-    """The fields of each mount, of which 2 is its device and 4 its path; and its type."""
+    """The fields of each mount (2 is its device, 4 its path) and its type."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -75,13 +76,13 @@ def exposure(path: str) -> str:
     try:
         way = _way(os.path.dirname(path))
     except OSError:
-        return ""  # the directory is gone, which others will tell
+        return ""  # the directory is gone; other checks report that
     files = [file for file in (path, f"{path}-wal") if _opens(file) & way]
     return f"other users can open {' and '.join(files)}: chmod 600" if files else ""
 
 
 def _way(directory: str) -> int:
-    """Who may pass all the directories down to this one: the x bits of group and others."""
+    """Who may enter all the directories down to this one: the x bits of group and others."""
     bits = 0o011 & os.stat(directory).st_mode
     above = os.path.dirname(directory)
     return bits if above == directory else bits & _way(above)

@@ -1,4 +1,4 @@
-"""Rows as they are in the file, even if what stands where a text belongs is no text."""
+"""Reads rows as they are in the file, even if a text column holds something else."""
 
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from colibri.core.rows import Row
 from colibri.store.connection import Connection
 
-# The casts keep a rebuilt, untyped table from tripping who reads it.
+# The casts protect readers from a table that was rebuilt without types.
 _RECORD = """
     SELECT seq, CAST(at AS BLOB), CAST(kind AS BLOB), CAST(call AS BLOB), CAST(session AS BLOB),
         CAST(task AS BLOB), CAST(agent AS BLOB), coalesce(CAST(payload AS BLOB), x''),
@@ -24,9 +24,9 @@ def rows(
     *,
     texts: Container[str],
 ) -> Iterator[tuple[Any, ...]]:
-    """Some columns of what a query, from its FROM on, finds.
+    """Some columns of the rows that a query, given from its FROM on, finds.
 
-    Bytes that are no text become lone surrogates, so that they equal nothing.
+    Bytes that are not text become lone surrogates, so that they equal nothing.
     """
     read = ", ".join(f"CAST({name} AS BLOB)" if name in texts else name for name in columns)
     for row in db.execute(f"SELECT {read} {query}", values):
@@ -38,7 +38,7 @@ def rows(
 
 
 def records(db: Connection, query: str, values: Sequence[object]) -> list[Row]:
-    """The records that a query, from its FROM on, finds; what is no text as above."""
+    """The records that a query, given from its FROM on, finds; other bytes as above."""
     return [_record(row) for row in db.execute(_RECORD + query, values)]
 
 

@@ -1,4 +1,4 @@
-"""Whose database this is, its migrations, and what SQLite finds wrong with it."""
+"""Whether a database is ours, its migrations, and what SQLite finds wrong with it."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ from colibri.store.ledger import create_log
 from colibri.store.sqlite.connection import number, version
 from colibri.store.sqlite.transaction import Transaction
 
-APPLICATION_ID = 0x436F6C35  # "Col5", in the file's header: whose database this is
-_NEVER_RELEASED = (  # "Coli", "Colb", "Col4": what is in them has changed since
+APPLICATION_ID = 0x436F6C35  # "Col5" in the file's header marks our database
+_NEVER_RELEASED = (  # "Coli", "Colb", "Col4": older, incompatible layouts
     0x436F6C69,
     0x436F6C62,
     0x436F6C34,
@@ -38,7 +38,7 @@ class Migration(NamedTuple):
 
 
 def load_migrations() -> tuple[Migration, ...]:
-    """All of them, in order."""
+    """All migrations, in order."""
     folder = os.path.join(os.path.dirname(__file__), "migrations")
     names = sorted(name for name in os.listdir(folder) if name.endswith(".sql"))
     return tuple(_load_migration(folder, name) for name in names)
@@ -63,7 +63,7 @@ def migrate(
 
 
 def require_ours(db: Connection, path: str, latest: int) -> int:
-    """The schema version, 0 of a new database; ResourceError if it is not for us to use."""
+    """The schema version, 0 for a new database; ResourceError if we must not use it."""
     found = version(db)
     owner = number(db, "PRAGMA application_id")
     is_new = not found and not number(db, "SELECT count(*) FROM sqlite_schema")
@@ -91,15 +91,15 @@ def require_ours(db: Connection, path: str, latest: int) -> int:
 
 
 def _encoding(db: Connection) -> str:
-    """Of its texts."""
+    """The encoding of its texts."""
     try:
         return str(db.execute("PRAGMA encoding").get)
-    except apsw.CorruptError:  # this reads the schema: whoever compares that will tell
+    except apsw.CorruptError:  # this reads the schema; comparing that reports the damage
         return UTF_8
 
 
 def table_count(db: Connection) -> int:
-    """How many tables there are beside SQLite's own, those that the search index is made of too."""
+    """How many tables there are, without SQLite's own but with those of the search indexes."""
     return number(
         db,
         "SELECT count(*) FROM sqlite_schema"
@@ -108,7 +108,7 @@ def table_count(db: Connection) -> int:
 
 
 def small_tables(db: Connection) -> list[str]:
-    """The tables that can be checked in passing."""
+    """The tables small enough for every health check."""
     rows = db.execute(
         "SELECT name FROM pragma_table_list"
         " WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
@@ -128,7 +128,7 @@ def integrity_check(db: Connection, table: str | None = None) -> list[str]:
 
 
 def quick_check(db: Connection, table: str | None = None) -> list[str]:
-    """What SQLite finds wrong with a table, or with the whole file; nothing, if all is well."""
+    """What SQLite finds wrong with a table, or with the whole file."""
     return _told(db, "quick_check", table)
 
 

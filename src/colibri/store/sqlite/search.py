@@ -1,9 +1,10 @@
-"""Search: the tasks whose title or description has some words. Owns `task_search`.
+"""Finds tasks by words in their title or description. Owns `task_search`.
 
-The index knows which tasks have three characters in a row, not where: a task that has all those of
-a longer word is looked at. To enter the index costs more than all else about a new task, and for
-many at once hardly more than for one; so tasks enter it a batch at a time, when the last number of
-the batch is given, and those after it are read one by one.
+The index knows which tasks contain three given characters in a row, but not where. For a longer
+word, each task that contains all its three-character sequences is read. Adding one task to the
+index costs more than the rest of creating it, and adding a batch hardly costs more than adding one.
+So tasks are added in batches, when the last task of a batch is created; the tasks after the last
+full batch are read one by one.
 """
 
 import re
@@ -12,21 +13,21 @@ from typing import Any
 
 from colibri.store.connection import Connection
 
-BATCH = 16  # as every file has it: another number takes a migration
-FEW = 64  # tasks that are as soon read as looked for
+BATCH = 16  # fixed in every file: changing it takes a migration
+FEW = 64  # tasks that can be read as quickly as searched
 
-# Three characters in a row are the least that the index can find; of these it makes others.
+# The shortest sequence that the index can find; longer words are composed of them.
 _INDEXED_LENGTH = 3
 _UNINDEXED = re.compile("[\0\ufffd-\uffff]")
 
 
 def folded(title: str, description: str | None) -> str:
-    """What search looks at; no word has a line break, so none is found across the two."""
+    """The text to search; words have no line breaks, so none spans title and description."""
     return (title if description is None else f"{title}\n{description}").casefold()
 
 
 def add(db: Connection, number: int) -> None:
-    """Take in the batch that a new task completes, if it does."""
+    """Index the batch that a new task completes, if it completes one."""
     if number % BATCH:
         return
     rows: list[Any] = db.execute(
@@ -39,26 +40,26 @@ def add(db: Connection, number: int) -> None:
 
 
 def change(db: Connection, number: int, title: str, description: str | None) -> None:
-    """Know a task by another text, if the index knows it yet."""
+    """Update a task's text, if the task is in the index."""
     text = folded(title, description)
     db.execute("UPDATE task_search SET text = ? WHERE rowid = ?", (text, number))
 
 
 def forget(db: Connection) -> None:
-    """Without this the index keeps every three letters of a former text, and where they stood."""
+    """Purge old texts: the index would otherwise keep all their three-character sequences."""
     db.execute("INSERT INTO task_search (task_search) VALUES ('optimize')")
 
 
 def known(db: Connection) -> int:
-    """The last task that the index has to know."""
+    """The last task that must be in the index."""
     last: int = db.execute("SELECT coalesce(max(number), 0) FROM tasks").get
     return last - last % BATCH
 
 
 def find(db: Connection, text: str, clause: str, values: Sequence[str]) -> list[int]:
-    """The numbers of all tasks whose text has every word of another, oldest first.
+    """The numbers of all tasks that contain every word of `text`, oldest first.
 
-    The clause is one more condition on `tasks`, with its values.
+    The clause is an additional condition on `tasks`, with its values.
     """
     words = text.casefold().split()
     last = known(db)
@@ -71,9 +72,9 @@ def find(db: Connection, text: str, clause: str, values: Sequence[str]) -> list[
 
 
 def _few(db: Connection, words: Sequence[str], last: int) -> list[int] | None:
-    """The tasks with the longest word, which is likely the rarest; None if they are many.
+    """The tasks with the longest word, which is probably the rarest; None if they are many.
 
-    For a word that most tasks have the index goes through a long list, however rare the others are.
+    For a word that most tasks have, the index reads a long list, however rare the others are.
     """
     indexed = [word for word in words if _is_indexed(word)]
     if not indexed:
@@ -88,7 +89,7 @@ def _few(db: Connection, words: Sequence[str], last: int) -> list[int] | None:
 def _match(
     db: Connection, words: Sequence[str], last: int, clause: str, values: Sequence[str]
 ) -> Iterator[int]:
-    """By the index; words of other lengths than three are looked for in what it leaves."""
+    """Search by the index; words not exactly three characters long are checked in its results."""
     indexed = [_having(word) for word in words if _is_indexed(word)]
     looked_for = [word for word in words if len(word) != _INDEXED_LENGTH or not _is_indexed(word)]
     tables = "task_search JOIN tasks ON number = task_search.rowid" if values else "task_search"
@@ -105,7 +106,7 @@ def _match(
 def _read(
     db: Connection, words: Sequence[str], some: str, values: Sequence[object], clause: str
 ) -> Iterator[int]:
-    """By a look at some of the tasks."""
+    """Search by reading some of the tasks."""
     query = f"SELECT number, title, description FROM tasks WHERE {some}{clause} ORDER BY number"
     for number, title, description in db.execute(query, values):
         text = folded(title, description)
@@ -118,14 +119,14 @@ def _is_indexed(word: str) -> bool:
 
 
 def _having(word: str) -> str:
-    """What asks the index for texts that have all three characters in a row of a word."""
+    """A query for texts with all the three-character sequences of a word."""
     starts = range(len(word) - _INDEXED_LENGTH + 1)
     parts = dict.fromkeys(word[at : at + _INDEXED_LENGTH] for at in starts)
     return " AND ".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def without_task(db: Connection) -> Iterator[int]:
-    """What the index knows that is no task."""
+    """Numbers in the index without a task."""
     query = "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
     for (number,) in db.execute(query):
         yield number

@@ -1,12 +1,12 @@
-"""Search for thoughts by any of some words, the best first. Owns `thought_search`.
+"""Finds thoughts that have any of some words, best first. Owns `thought_search`.
 
-The index finds thoughts with one of the rarer words, and ranks them; where all words are common, it
-finds the newest that have them. The best of these are read and ranked by all the words. So what
-an answer costs does not grow with the log. As thoughts enter the index a batch at a time, the few
-that are not in it yet are read as well.
+The index finds thoughts with one of the rarer words and ranks them; if all words are common, it
+finds the newest thoughts that have them. The best of these are read and ranked by all the words. So
+the cost of an answer does not grow with the log. Thoughts enter the index in batches; the few that
+are not in it yet are read as well.
 
-A word is a run of letters and digits, and finds what begins with it. Words that are joined, as in
-T-0042 or src/app.py, are looked for in a row.
+A word is a run of letters and digits, and matches any word that begins with it. Joined words, as in
+T-0042 or src/app.py, must occur in a row.
 """
 
 import json
@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from colibri.store.connection import Connection
 
-BATCH = 16  # as every file has it: another number takes a migration
-MOST_TERMS = 32  # of a question
-MOST_ENDINGS = 32  # of all its words together: what begins with them is looked up one by one
-COMMON = 1000  # thoughts; what more of them have is looked for only if all terms are like that
+BATCH = 16  # fixed in every file: changing it takes a migration
+MOST_TERMS = 32  # of a query
+MOST_ENDINGS = 32  # of all its words together: each completion of a word is looked up by itself
+COMMON = 1000  # thoughts; a term in more of them is searched only if all terms are that common
 MOST_FOUND = 2 * COMMON  # thoughts that the index ranks
 MOST_RANKED = 64  # thoughts that are read to be ranked
 MOST_NEWEST = 128  # the same, if the index cannot rank them
@@ -28,14 +28,14 @@ MOST_READ = 8192  # characters of a thought
 
 _TERM = re.compile(r"\w+(?:[-./:@]\w+)*")
 _WORD = re.compile(r"[^\W_]+")
-_AFTER = "\x01"  # sorts before whatever a word can go on with
-# Of Okapi BM25: how soon a term that occurs again stops to count, and how much length counts.
+_AFTER = "\x01"  # sorts before any character that can continue a word
+# Okapi BM25: how soon repetitions of a term stop counting, and how much length counts.
 _SATURATION, _LENGTH, _USUAL_WORDS = 1.2, 0.5, 60
 
 
 class _Term(NamedTuple):
-    """A part of a question: words in a row, as they are in the index, and how many thoughts have
-    them, up to COMMON.
+    """A part of a query: consecutive words, as in the index, and how many thoughts have them, up to
+    COMMON.
     """
 
     words: str
@@ -48,7 +48,7 @@ class _Term(NamedTuple):
 
 
 def add(db: Connection) -> None:
-    """Take in the thoughts that are not in the index yet, if they fill a batch."""
+    """Index the thoughts that are not indexed yet, if they fill a batch."""
     count: int = db.execute("SELECT sum(n) FROM thought_counts").get
     if count % BATCH == 0:
         waiting = [*_waiting(db)]
@@ -56,7 +56,7 @@ def add(db: Connection) -> None:
 
 
 def forget(db: Connection, seqs: Sequence[int]) -> None:
-    """Find no word of thoughts that were erased."""
+    """Remove erased thoughts from the index."""
     db.executemany("DELETE FROM thought_search WHERE rowid = ?", [(seq,) for seq in seqs])
     db.execute("INSERT INTO thought_search (thought_search) VALUES ('optimize')")
 
@@ -64,10 +64,10 @@ def forget(db: Connection, seqs: Sequence[int]) -> None:
 def find(
     db: Connection, question: str, clause: str, values: Sequence[str], order: str = "seq"
 ) -> list[int]:
-    """The seqs of thoughts that have any of the words, the best first, at most MOST_NEWEST.
+    """The seqs of thoughts that have any of the words, best first, at most MOST_NEWEST.
 
-    The clause is one more condition on `thoughts`, with its values; `order` is the column that
-    says which of those are the newest.
+    The clause is an additional condition on `thoughts`, with its values; `order` is the column that
+    decides which are the newest.
     """
     terms = _terms(db, question)
     if not terms:
@@ -83,7 +83,7 @@ def find(
 
 
 def folded(text: str) -> str:
-    """In the case that the index has: of ß it makes no other letters."""
+    """In the case that the index uses: it leaves ß as it is."""
     whole = text.casefold()
     if len(whole) == len(text):
         return whole
@@ -107,8 +107,8 @@ def _term(db: Connection, words: tuple[str, ...], most: int) -> _Term:
 
 
 def _beginning(db: Connection, start: str, most: int) -> Iterator[str]:
-    """The first words of the index that begin so, looked up by the one before: the index itself
-    would go through all thoughts that have any of them.
+    """The first words of the index that begin so, each looked up from the one before: a prefix
+    query would go through all thoughts that have any of them.
     """
     after = start
     for _ in range(most):
@@ -121,7 +121,7 @@ def _beginning(db: Connection, start: str, most: int) -> Iterator[str]:
 
 
 def _rarest(terms: Sequence[_Term]) -> list[_Term]:
-    """Terms that are not common, and not too many thoughts in all."""
+    """The terms that are not common, rarest first, up to MOST_FOUND thoughts together."""
     rare: list[_Term] = []
     found = 0
     for term in sorted(terms, key=lambda term: term.thoughts):
@@ -134,7 +134,7 @@ def _rarest(terms: Sequence[_Term]) -> list[_Term]:
 def _ranked(
     db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str]
 ) -> list[int]:
-    """Those that the index ranks best."""
+    """The thoughts that the index ranks best."""
     join = " JOIN thoughts ON thoughts.seq = thought_search.rowid" if values else ""
     rows: list[Any] = db.execute(
         f"SELECT thought_search.rowid FROM thought_search{join}"
@@ -147,7 +147,10 @@ def _ranked(
 def _newest(
     db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str], order: str
 ) -> list[int]:
-    """The newest with all of the words, then those with any; of some thoughts, the newest."""
+    """The newest with all of the words, then the newest with any; given a clause, just the newest
+    that meet it.
+    """
+
     if values:
         query = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} DESC LIMIT ?"
         some: list[Any] = db.execute(query, (*values, MOST_NEWEST)).fetchall()
@@ -182,7 +185,7 @@ def _meets(db: Connection, seq: int, clause: str, values: Sequence[str]) -> bool
 
 
 def _score(text: str, terms: Sequence[_Term]) -> float:
-    """How well a text answers a question: rare terms count for more than common ones."""
+    """How well a text matches a query: rare terms count for more than common ones."""
     words = _WORD.findall(folded(text[:MOST_READ]))
     spread = _SATURATION * (1 - _LENGTH + _LENGTH * len(words) / _USUAL_WORDS)
     score, line = 0.0, f" {' '.join(words)}"

@@ -1,10 +1,10 @@
-"""Transactions and parts of them. Every call passes here, so they are plain objects."""
+"""Transactions and savepoints. Every call uses them, so they are plain objects, for speed."""
 
 from apsw import Connection
 
 
 class Transaction:
-    """A write transaction; durable: synced before the commit returns, with all that came before."""
+    """A write transaction; a durable one syncs itself and all earlier ones before it returns."""
 
     __slots__ = ("_db", "_durable")
 
@@ -23,14 +23,14 @@ class Transaction:
             if problem is None:
                 self._db.execute("COMMIT")
         finally:
-            if self._db.in_transaction:  # a full disk or an I/O error has SQLite roll back itself
+            if self._db.in_transaction:  # after a full disk or an I/O error SQLite has rolled back
                 self._db.execute("ROLLBACK")
 
 
 class Savepoint:
-    """Part of a transaction, undone alone if it raises.
+    """Part of a transaction, rolled back alone if it raises.
 
-    If SQLite has rolled back the whole transaction the caller finds db.in_transaction false.
+    If SQLite has rolled back the whole transaction, db.in_transaction is false afterwards.
     """
 
     __slots__ = ("_db",)

@@ -1,8 +1,8 @@
-"""Whether the schema of an open database is still the one that it was opened with.
+"""Detects that another program changed the schema of an open database.
 
-SQLite takes over a schema that another program changes with the next statement. So each transaction
-asks first whether anybody else has written (`data_version`), which costs 1 µs, and if so whether
-that was to the schema.
+SQLite follows a schema change by another program from the next statement on. So each transaction
+first asks whether anybody else has written (`data_version`), which costs 1 µs, and if so, whether
+the schema changed.
 """
 
 import sys
@@ -31,13 +31,13 @@ class Watch:
         self._data = number(db, "PRAGMA data_version")
 
     def check(self) -> None:
-        """Damaged if somebody else has migrated the database or changed its schema."""
+        """Damaged if another program migrated the database or changed its schema."""
         data = number(self._db, "PRAGMA data_version")
         if data != self._data:
-            self._look()
+            self._check_versions()
             self._data = data
 
-    def _look(self) -> None:
+    def _check_versions(self) -> None:
         now = version(self._db)
         if now > self._version:
             raise Damaged("a newer Colibri migrated it: restart")
@@ -51,7 +51,7 @@ class Watch:
 
 
 class Change(Transaction):
-    """A write transaction in a database whose schema is ours; Damaged before anything is done."""
+    """A write transaction that begins with a check of the schema and raises Damaged."""
 
     __slots__ = ("_watch",)
 
@@ -69,9 +69,9 @@ class Change(Transaction):
 
 
 class Reader(apsw.Connection):
-    """A read-only connection; each of its transactions begins with a look at the schema.
+    """A read-only connection; each of its transactions begins with a check of the schema.
 
-    `also` is asked at the same moment; it raises Damaged if something else is not as it was.
+    `also` is called at the same moment; it raises Damaged if anything else has changed.
     """
 
     watch: Watch | None = None
