@@ -101,9 +101,9 @@ CODES = {
     "ERR_WRITEBACK_REQUIRED": "DONE and CANCELLED need a thought about the current `attempt`",
     "ERR_CLAIMED": "another session holds the task, or another process has continued yours; or you"
     " lost your claim (`lost`) and must claim it again",
-    "ERR_KEY_REUSED": "the key came first with other arguments; `differ` names them",
-    "ERR_SESSION_NOT_FOUND": "there is no such session, or it takes one and you have none",
-    "ERR_SESSION_EXISTS": "there is a session with this id already",
+    "ERR_KEY_REUSED": "the key was first used with other arguments; `differ` names them",
+    "ERR_SESSION_NOT_FOUND": "there is no such session, or the call needs one and you have none",
+    "ERR_SESSION_EXISTS": "a session with this id already exists",
     "ERR_ALREADY_FINALIZED": "the session is sealed; `root` is its root",
     "ERR_NOT_FINALIZED": "the session is not sealed yet",
     "ERR_NO_RECORDS": "the session has no thoughts to seal",
@@ -275,14 +275,13 @@ def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
     if not properties:
         return ["No arguments.\n"]
     aliases = {name: alias for alias, name in getattr(struct, "ALIASES", {}).items()}
-    rows = ["| argument | type | limits | default | description |", "|---|---|---|---|---|"]
+    rows = ["| argument | type | default | description |", "|---|---|---|---|"]
     for field in msgspec.structs.fields(struct):
         shape = properties[field.encode_name]
         rule = text.rule_of(field.type)
         cells = (
             f"`{field.encode_name}`",
-            kind(shape),
-            "; ".join([*limits(shape), *([rule.allowed] if rule else [])]),
+            "; ".join([kind(shape), *limits(shape), *([rule.allowed] if rule else [])]),
             default(field, shape),
             described(shape, aliases.get(field.encode_name)),
         )
@@ -296,12 +295,14 @@ def answer_table(tool: Tool) -> list[str]:
     first = next(one.name for one in CATALOGUE if one.output is tool.output)
     if first != tool.name:
         return [f"It answers with what `{first}` does.\n"]
-    rows = ["| answer | type | meaning |", "|---|---|---|"]
+    rows = ["| answer | type |", "|---|---|"]
     fields = dict(answer_fields(schema.input_schema(tool.output), "", {}))
     meanings = {name: words for (of, name), words in FIELDS.items() if of == tool.name}
     if stale := meanings.keys() - fields.keys():
         raise AssertionError(f"{tool.name} has no {stale} any more")
-    rows += [f"| `{name}` | {type} | {meanings.get(name, '')} |" for name, type in fields.items()]
+    for name, type in fields.items():
+        meaning = f": {meanings[name]}" if name in meanings else ""
+        rows.append(f"| `{name}` | {type}{meaning} |")
     return [*rows, ""]
 
 

@@ -473,5 +473,5 @@ def test_a_person_sees_the_text_before_it_is_erased(tmp_path: Path) -> None:
     before, question, after = shown.partition("erase these payloads for good? [y/N] ")
     assert (code, question != "", "nothing was erased" in after) == (1, True, True)
     assert "    the password is hunter2\n" in before
-    assert "xxx… (5,000 characters)" in before
+    assert "xxx… (5,000 characters)" in " ".join(before.split())
     assert record(tmp_path, short)[1]["content"] == "the password is hunter2"
