@@ -1,1 +1,1 @@
-"""Rules without a world: pure functions and values, no I/O, no clock, no threads."""
+"""The rules, as pure functions and values: no I/O, no clock, no threads."""

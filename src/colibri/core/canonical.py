@@ -1,10 +1,10 @@
-"""One JSON value, one byte string: RFC 8785, for the values a record may hold.
+"""Canonical JSON (RFC 8785), for the values that a record may hold: one value, one byte string.
 
 Allowed: strings without lone surrogates, integers within ±(2^53−1), booleans, null, arrays, and
 objects with ASCII keys, at most 64 levels deep. Within that set the standard library's C encoder
 gives the RFC 8785 bytes, and so does msgspec's: their escapes are those of the RFC, and ASCII keys
-sort alike by code point and by UTF-16 unit. Outside it (floats above all) they would not, so
-everything else is refused.
+sort the same by code point and by UTF-16 unit. Other values, above all floats, could differ and
+are refused.
 """
 
 import json
@@ -24,26 +24,26 @@ def dump(value: object) -> bytes:
 
 
 def check(value: object) -> None:
-    """ValueError if a value is not allowed: it says what is not, and where."""
+    """ValueError if a value is not allowed, saying what and where."""
     if not _fits(value, MAX_DEPTH):
         _check(value, ())
 
 
 def quote(text: bytes) -> bytes:
-    """The bytes of a string that is the text of such bytes: these hold nothing else to escape."""
+    """The JSON string whose text is such bytes: they hold nothing else to escape."""
     return b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def encode(value: object, dump: Callable[[object], bytes] = dump) -> bytes:
     """The RFC 8785 bytes of value; ValueError says what is not allowed, and where.
 
-    Another dump than ours gives the same bytes sooner: that of msgspec, where it is loaded.
+    msgspec's encoder, if it is loaded, can be passed as `dump`: same bytes, but faster.
     """
     if _fits(value, MAX_DEPTH):
         try:
             return dump(value)
         except UnicodeEncodeError:
-            pass  # a lone surrogate, and the check says where
+            pass  # a lone surrogate; the check says where
     _check(value, ())
     return dump(value)
 
@@ -55,7 +55,7 @@ def sha256(data: bytes) -> bytes:
 
 
 def _fits(value: object, levels: int) -> bool:
-    """Whether a glance tells that it is allowed. Strings need none: no dump takes a surrogate."""
+    """A quick check that it is allowed. Strings need none: no dump accepts a lone surrogate."""
     if isinstance(value, dict) and levels:
         for key, item in value.items():
             kind = type(item)

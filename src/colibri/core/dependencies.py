@@ -1,13 +1,13 @@
-"""Whether a task would wait for itself: the links between tasks, followed from both ends at once.
+"""Detects cycles: whether a task would wait for itself. Follows links from both ends at once.
 
-One end asks what the new dependencies depend on, the other what depends on the task. The search is
-over when one of them has no link left, so it costs twice the smaller of the two.
+One end follows what the new dependencies depend on, the other what depends on the task. The search
+ends when one side has no link left, so it costs twice the smaller side.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
-MAX_LINKS = 5_000  # that are followed from each end; docs/formats.md §6 promises it
+MAX_LINKS = 5_000  # followed from each end; docs/formats.md §6 promises it
 
 T = TypeVar("T")
 Links = Callable[[T], Iterable[T]]
@@ -20,7 +20,7 @@ class TooManyLinks(Exception):
 def find_cycle(
     task: T, depends_on: Collection[T], needs: Links[T], dependents: Links[T]
 ) -> list[T] | None:
-    """A way from a task along its new dependencies back to it; None if there is none."""
+    """A path from a task along its new dependencies back to itself; None if there is none."""
     if task in depends_on:
         return [task, task]
     first = {*depends_on}
@@ -29,16 +29,16 @@ def find_cycle(
     both = zip(_follow(ahead, needs), _follow(behind, dependents), strict=False)
     for followed, ((one, needed), (other, dependent)) in enumerate(both, 1):
         if needed == task:
-            return [task, *reversed(_way(ahead, one)), task]
+            return [task, *reversed(_path_from(ahead, one)), task]
         if dependent in first:
-            return [task, dependent, *_way(behind, other)]
+            return [task, dependent, *_path_from(behind, other)]
         if followed > MAX_LINKS:
             raise TooManyLinks
     return None
 
 
 def _follow(reached: dict[T, T | None], links: Links[T]) -> Iterator[tuple[T, T]]:
-    """Every link from what is reached, breadth first."""
+    """Every link from the tasks reached so far, breadth first."""
     queue = [*reached]
     for one in queue:
         for other in links(one):
@@ -48,8 +48,8 @@ def _follow(reached: dict[T, T | None], links: Links[T]) -> Iterator[tuple[T, T]
             yield one, other
 
 
-def _way(reached: dict[T, T | None], last: T) -> list[T]:
-    """From one that was reached back to where it began."""
+def _path_from(reached: dict[T, T | None], last: T) -> list[T]:
+    """The path from a reached task back to the start."""
     way, at = [], reached[last]
     way.append(last)
     while at is not None:

@@ -1,22 +1,22 @@
-"""Every way in which Colibri says no.
+"""Every error that Colibri raises on purpose.
 
-ColibriError          what all of these are; `.message` is fit to be shown
+ColibriError          the base of all of these; `.message` can be shown to a user
 ├── ConfigError       the settings are wrong: `.problems`, one sentence each (exit 73)
-├── ResourceError     what the server needs could not be had: `.hint` says what to do (exit 75)
+├── ResourceError     something the server needs is missing: `.hint` says what to do (exit 75)
 ├── Invalid           the arguments do not fit: `.issues`, each with path, problem and allowed
-├── Refused           a rule of the domain said no: `.code` is stable, `.fields` carry its facts
+├── Refused           a domain rule said no: `.code` is stable, `.fields` has the details
 ├── Unavailable       the store cannot serve the call now; a later one may succeed
 ├── Damaged           the database is not the one that was opened, or contradicts itself
-└── Malformed         a file that somebody else wrote is not in its format
+└── Malformed         a file that somebody else wrote does not have the right format
 
-Exceptions inside, values on the wire: `server/envelope.py` converts them, nothing else does.
+Only `server/envelope.py` turns them into answers.
 """
 
 from collections.abc import Mapping, Sequence
 
 
 class ColibriError(Exception):
-    """The root: something expected went wrong and there are words for it."""
+    """The base class: an expected failure, with a message for people."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -1,17 +1,16 @@
-"""Texts in other texts: what JSON, addresses, HTML and terminals write for a character.
+"""Removes the escapes that JSON, URLs, HTML and terminals use, layer by layer.
 
-`layers` gives a text as it was before it was put there, one byte for each escape; `in_outermost`
-says where a part of it stands in the text that has the escapes. Both take linear time and a piece
-of the text at a time.
+`layers` returns a text before each round of escaping, one byte for each escape; `in_outermost`
+maps a position in it back to the escaped text. Both take linear time, a piece at a time.
 """
 
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-Span = tuple[int, int, int]  # where something begins, what it is, where it ends
+Span = tuple[int, int, int]  # start, what it is, end
 
-_DEEPEST = 4  # with the text itself: JSON in JSON in an address
+_DEEPEST = 4  # including the text itself: JSON in JSON in a URL
 _PIECE = 16 * 1024
 _LONGEST = 32  # no escape is longer
 _SIGN = rb"[%\\&\x1b]"
@@ -26,15 +25,15 @@ _NAMES = {b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"amp": b"&"}
 
 @cache
 def compiled(pattern: bytes) -> re.Pattern[bytes]:
-    """Made when it is first needed: most are not."""
+    """Compiled on first use: most are never used."""
     return re.compile(pattern)
 
 
 def layers(text: str) -> list[bytes]:
-    """The text, and what it is without escapes, and again, as far as it has some."""
+    """The text, the text unescaped once, twice and so on, as long as it has escapes."""
     found = [text.encode("utf-8", "surrogatepass")]
     if "%" not in text and "\\" not in text and "&" not in text and "\x1b" not in text:
-        return found  # as most texts
+        return found  # most texts
     while len(found) < _DEEPEST and _has_escape(found[-1]):
         found.append(b"".join(map(_joined, _parts(found[-1]))))
     return found
@@ -49,7 +48,7 @@ def _has_escape(data: bytes) -> bool:
 
 
 def in_outermost(layers: list[bytes], spans: list[Span]) -> list[Span]:
-    """Where spans of the innermost layer stand in the text."""
+    """Where spans of the innermost layer are in the text."""
     for layer in reversed(layers[:-1]) if spans else ():
         at = _places(layer, sorted({place for span in spans for place in (span[0], span[2])}))
         spans = [(at[start], rank, at[end]) for start, rank, end in spans]
@@ -57,7 +56,7 @@ def in_outermost(layers: list[bytes], spans: list[Span]) -> list[Span]:
 
 
 def _places(data: bytes, wanted: list[int]) -> dict[int, int]:
-    """Where the characters at these places, after one round, stand before it."""
+    """Maps positions after one round of unescaping to positions before it."""
     found: dict[int, int] = {}
     rest = iter(wanted)
     target = next(rest, None)
@@ -76,7 +75,7 @@ def _places(data: bytes, wanted: list[int]) -> dict[int, int]:
 
 
 def _parts(data: bytes) -> Iterator[list[bytes]]:
-    """Text and escape by turns, piece by piece; no piece ends within an escape."""
+    """Text and escapes alternating, piece by piece; no piece ends within an escape."""
     at = 0
     while at < len(data):
         end = at + _PIECE

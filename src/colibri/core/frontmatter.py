@@ -1,11 +1,11 @@
-"""Frontmatter: the YAML between two lines --- at the top of a file, as plain values.
+"""Parses frontmatter, the YAML between two lines --- at the top of a file, into plain values.
 
-What comes out is what was written. Text stays text, and so does what JSON could not say exactly:
-dates, fractions, infinities, numbers beyond ±(2^53−1), yes and no. Only null, true, false and plain
-integers become what they look like.
+Values stay as written. Text stays text, and so does what JSON could not express exactly: dates,
+fractions, infinities, numbers beyond ±(2^53−1), yes and no. Only null, true, false and plain
+integers are converted.
 
-It is built from PyYAML's events, not from its constructed objects, so that a file cannot make it do
-anything: aliases and tags are refused, nothing nests deeper than MAX_DEPTH, no key occurs twice.
+It uses PyYAML's events, not its constructed objects, so that a file cannot make it do anything:
+aliases and tags are refused, nothing nests deeper than MAX_DEPTH, no key occurs twice.
 """
 
 import re
@@ -29,7 +29,7 @@ from colibri.core.errors import Malformed
 from colibri.core.visible import ascii_only, visible
 
 MAX_DEPTH = 16
-MAX_SHOWN = 100  # characters of what is wrong
+MAX_SHOWN = 100  # characters of the offending text
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}")
 _CONSTANTS = {
@@ -41,7 +41,7 @@ _QUOTE_IT = "mapping values are not allowed"
 
 
 def parse(text: bytes) -> dict[str, Any]:
-    """One mapping, or Malformed."""
+    """The one mapping; raises Malformed."""
     try:
         events = _events(text.decode())
     except UnicodeDecodeError as problem:
@@ -60,11 +60,11 @@ def parse(text: bytes) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[Event]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where libyaml was at hand
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C if PyYAML was built with libyaml
     try:
         yield from yaml.parse(text, Loader=loader)
     except yaml.reader.ReaderError as problem:
-        where = text.index(chr(problem.character))  # its own position counts bytes or characters
+        where = text.index(chr(problem.character))  # its own position may count bytes or characters
         line = text.count("\n", 0, where) + 1
         character = f"U+{problem.character:04X}"
         raise Malformed(f"{_at(line)} holds the control character {character}") from None
@@ -73,7 +73,7 @@ def _events(text: str) -> Iterator[Event]:
 
 
 def _complaint(problem: yaml.MarkedYAMLError) -> str:
-    assert problem.problem_mark is not None  # nor does it complain without one
+    assert problem.problem_mark is not None  # PyYAML always sets it
     what = visible(problem.problem or "it cannot be read")[:MAX_SHOWN]
     hint = "; put a value that holds a colon into quotes" if _QUOTE_IT in what else ""
     return f"{_at(problem.problem_mark.line + 1)} is not YAML: {what}{hint}"
@@ -83,7 +83,7 @@ def _node(event: Event, events: Iterator[Event], depth: int) -> Any:
     where = _where(event)
     if isinstance(event, AliasEvent):
         raise Malformed(f"{where} has an alias (*): write the value out")
-    assert isinstance(event, ScalarEvent | CollectionStartEvent)  # what else begins a value
+    assert isinstance(event, ScalarEvent | CollectionStartEvent)  # only these begin a value
     if event.tag is not None:
         raise Malformed(f"{where} has a tag ({visible(event.tag[:MAX_SHOWN])}): leave it out")
     if isinstance(event, ScalarEvent):
@@ -130,5 +130,5 @@ def _where(event: Event) -> str:
 
 
 def _at(line: int) -> str:
-    """A line of the file, which has the line --- before what we parse."""
+    """The line in the file, which has one line --- before the parsed text."""
     return f"line {line + 1}"

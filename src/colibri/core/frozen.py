@@ -1,6 +1,6 @@
-"""Immutable records for what must start fast: what a frozen dataclass gives, without its 20 ms.
+"""Immutable records without the 20 ms that importing dataclasses takes.
 
-A subclass lists its fields as annotations and as `__slots__`; they are given by keyword.
+A subclass lists its fields as annotations and as `__slots__`; they are passed by keyword.
 """
 
 TYPE_CHECKING = False
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_options: object) -> object:
-        """Stand in for typing's decorator, which only type checkers look at."""
+        """A stand-in for typing's decorator, which only type checkers use."""
         return lambda cls: cls
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Frozen:
-    """Set once, by keyword; compared and shown by its fields."""
+    """Fields are set once, by keyword; they decide equality and repr."""
 
     __slots__: tuple[str, ...] = ()
 

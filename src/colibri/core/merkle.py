@@ -1,6 +1,6 @@
 """Merkle trees as RFC 6962 and RFC 9162 define them: roots, proofs, and their checks.
 
-    leaf   SHA-256(0x00 ‖ data); a ledger record's leaf is its header's, so it comes ready-made
+    leaf   SHA-256(0x00 ‖ data); for a ledger record, of its header, so the ledger has it already
     node   SHA-256(0x01 ‖ left ‖ right)
     tree   of n leaves: the left part has the largest power of two below n, the right part the rest;
            an odd node is promoted, never duplicated, and nothing is sorted
@@ -8,7 +8,7 @@
 `levels` keeps a tree as rows: (level, idx) is the hash of the leaves from idx·2^level up to the
 next multiple of 2^level or the end.
 
-A check takes index and size from its caller, never from the proof, and uses the proof up exactly.
+A check takes index and size from its caller, never from the proof, and consumes the whole proof.
 """
 
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ def leaf_hash(data: bytes) -> bytes:
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """The node above two others."""
+    """The parent node of two nodes."""
     return sha256(b"\1" + left + right).digest()
 
 
 def levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
-    """The whole tree, from the leaves at level 0 to the root alone on the last one."""
+    """The whole tree, from the leaves at level 0 to the root, alone on the last level."""
     rows = [list(leaves)]
     while len(rows[-1]) > 1:
         below = rows[-1]
@@ -42,7 +42,7 @@ def levels(leaves: Sequence[bytes]) -> list[list[bytes]]:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """The root of a tree; that of no leaves is the hash of nothing."""
+    """The root of a tree; without leaves, the hash of the empty string."""
     return levels(leaves)[-1][0] if leaves else EMPTY_ROOT
 
 
@@ -60,7 +60,7 @@ def prove_inclusion(tree: Levels, index: int) -> list[bytes]:
 
 
 def prove_consistency(tree: Levels, size: int) -> list[bytes]:
-    """That the first `size` leaves are the tree of that size (RFC 9162 §2.1.4.1)."""
+    """A proof that the tree begins with the tree of `size` leaves (RFC 9162 §2.1.4.1)."""
     count = len(tree[0])
     if not 0 < size <= count:
         raise ValueError(f"no tree of {size} leaves within one of {count}")
@@ -87,13 +87,13 @@ def _subtree(tree: Levels, low: int, high: int) -> bytes:
 def check_inclusion(
     leaf: bytes, *, index: int, size: int, path: Sequence[bytes], root: bytes
 ) -> bool:
-    """Whether the path leads from this leaf, at this place of a tree this large, to the root."""
+    """Whether the path leads from the leaf, at this index in a tree of this size, to the root."""
     if not 0 <= index < size or not _are_hashes([leaf, root, *path]):
         return False
     at, last, found = index, size - 1, leaf
     for sibling in path:
         if last == 0:
-            return False  # more path than tree
+            return False  # the path is longer than the tree is high
         if at & 1 or at == last:
             found = node_hash(sibling, found)
             while not at & 1 and at:
@@ -109,7 +109,7 @@ def check_consistency(
 ) -> bool:
     """Whether the tree of `size` begins with the leaves of the one of `old_size`.
 
-    From nothing everything follows, so an old size of 0 is refused.
+    An old size of 0 is refused: every tree begins with the empty one.
     """
     if not 0 < old_size <= size or not _are_hashes([old_root, root, *path]):
         return False

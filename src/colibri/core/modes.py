@@ -1,7 +1,7 @@
-"""Runtime modes, capabilities, and the tables of what is admitted when.
+"""Runtime modes, capabilities, and the tables of which tools may run when.
 
-A tool needs one capability. The mode, frozen at start, grants a set of them; a condition that the
-health checks find (SAFE_MODE, DIAGNOSE) narrows it for as long as it lasts.
+A tool needs one capability. The mode, fixed at start, grants a set of them; a condition found by
+the health checks (SAFE_MODE, DIAGNOSE) narrows the set while it lasts.
 """
 
 from enum import StrEnum
@@ -19,15 +19,15 @@ class Mode(StrEnum):
 class Capability(StrEnum):
     """What a tool needs in order to be admitted."""
 
-    PROBE = "probe"  # say that the server is there
-    BROWSE = "browse"  # read what is stored: READONLY's tools
-    INSPECT = "inspect"  # read what follows from it: next actions, roots and proofs
+    PROBE = "probe"  # say that the server is alive
+    BROWSE = "browse"  # read stored data: the tools of READONLY
+    INSPECT = "inspect"  # read derived data: next actions, roots and proofs
     VERIFY = "verify"  # recompute the evidence
     CHANGE = "change"  # write
 
 
 class State(StrEnum):
-    """What the health checks think of the server."""
+    """The server's state according to the health checks."""
 
     NORMAL = "NORMAL"
     SAFE_MODE = "SAFE_MODE"

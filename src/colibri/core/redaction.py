@@ -1,13 +1,13 @@
-"""Secrets of known shapes, replaced by `[redacted:KIND]` before anything is hashed or stored.
+"""Replaces secrets of known shapes by `[redacted:KIND]` before anything is hashed or stored.
 
-secret_tokens.py and secret_frames.py have the shapes, secret_values.py what else is asked of them.
-What has no shape cannot be found: a password in a sentence looks like any other word. Hashes,
-commit ids, UUIDs and base64 have no shape either and are left alone.
+secret_tokens.py and secret_frames.py have the shapes, secret_values.py has further conditions.
+A secret without a shape cannot be found: a password in a sentence looks like any other word.
+Hashes, commit ids, UUIDs and base64 have no shape either and are left alone.
 
-Every text takes linear time, and no step of it long:
-- A shape is only looked for in a piece of PIECE bytes that holds its hint; the pieces overlap.
-- A pattern matches at most REACH bytes, so that a start that leads nowhere costs little.
-- What goes on behind a match is passed over once and not looked through again.
+Every text takes linear time, in short steps:
+- A shape is searched only in a piece of PIECE bytes that contains its hint; the pieces overlap.
+- A pattern matches at most REACH bytes, so a false start costs little.
+- What continues after a match is skipped once and not searched again.
 """
 
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ from colibri.core.secret_frames import FRAMES, HINTS
 from colibri.core.secret_tokens import REACH, TOKEN_SHAPES
 from colibri.core.secret_values import JUDGES, Found
 
-SHORTEST = 12  # no text shorter than this holds a secret of a known shape
+SHORTEST = 12  # a shorter text cannot hold a secret of a known shape
 PIECE = 8 * 1024
 _SHORTEST_TOKEN = 20
-_HEAD = 2  # how much of a word tells which tokens it may be, if it has no parts
+_HEAD = 2  # characters of a word without parts that select the tokens it may be
 
 
 class Finding(NamedTuple):
@@ -32,13 +32,13 @@ class Finding(NamedTuple):
 
 
 def redact(value: Any) -> tuple[Any, list[Finding]]:
-    """A JSON value with the secrets in its strings and keys replaced, and what was found."""
+    """A JSON value with the secrets in its strings and keys replaced, and the findings."""
     found: dict[Finding, None] = {}
     return _clean(value, "", found), list(found)
 
 
 def scrub(text: str) -> str:
-    """A text with the secrets in it replaced."""
+    """A text with its secrets replaced."""
     return _replace(text)[0]
 
 
@@ -59,7 +59,7 @@ def _clean_object(value: dict[str, Any], path: str, found: dict[Finding, None]) 
     clean: dict[str, Any] = {}
     for key, item in value.items():
         name, kinds = _replace(key)
-        while name in clean:  # two secrets as keys: neither may take the other's place
+        while name in clean:  # two secrets as keys: neither may overwrite the other
             name += "+"
         here = f"{path}.{name}" if path else name
         for kind in kinds:
@@ -69,14 +69,14 @@ def _clean_object(value: dict[str, Any], path: str, found: dict[Finding, None]) 
 
 
 def _replace(text: str) -> tuple[str, list[str]]:
-    """A text with its secrets replaced, and their kinds in the order in which they stand."""
+    """A text with its secrets replaced, and their kinds in order of appearance."""
     if len(text) < SHORTEST:
         return text, []
     layers = escapes.layers(text)
     data = layers[0]
     spans = escapes.in_outermost(layers, _spans(layers[-1]))
     if len(layers) > 1 and data.find(b"%") >= 0:
-        spans += _spans(data, _ADDRESSES)  # its password may hold a %2F
+        spans += _spans(data, _ADDRESSES)  # the password in a URL may hold a %2F
     if not spans:
         return text, []
     pieces: list[bytes] = []
@@ -92,10 +92,10 @@ def _replace(text: str) -> tuple[str, list[str]]:
 
 
 def _spans(data: bytes, ranks: list[int] | None = None) -> list[Span]:
-    """Where secrets begin, the rank of their shape, and where they end; they may overlap."""
+    """Start of each secret, the rank of its shape, and its end; they may overlap."""
     spans: list[Span] = []
     lower = data.lower()
-    done: dict[int, int] = {}  # how far a shape has been looked for
+    done: dict[int, int] = {}  # how far each shape has been searched
     for at in range(0, len(data), PIECE):
         limit = at + PIECE + REACH
         for rank in ranks or _candidates(data[at:limit], lower[at:limit].decode("latin-1")):
@@ -109,13 +109,13 @@ def _spans(data: bytes, ranks: list[int] | None = None) -> list[Span]:
                 end = JUDGES[shape.judge](Found(data, match, start, end, len(shape.hint)))
                 begin = max(start, match.start() + 1)
                 if end > start:
-                    begin = done[rank] = _passed(shape.tail, folded, end)
+                    begin = done[rank] = _end_of_run(shape.tail, folded, end)
                     spans.append((start, rank, begin))
     return spans
 
 
 def _candidates(piece: bytes, lower: str) -> list[int]:
-    """The ranks of the shapes whose hint occurs; of a token, where a long word has such a part."""
+    """The ranks of the shapes whose hint occurs; for a token, in a part of a long word."""
     found: set[int] = set()
     for signs, hints in HINTS:
         for sign in signs:
@@ -136,8 +136,8 @@ def _candidates(piece: bytes, lower: str) -> list[int]:
 _SECRET = frozenset(("secret", "quoted", "bare"))
 
 
-def _passed(tail: bytes, data: bytes, at: int) -> int:
-    """Where a run of such characters ends."""
+def _end_of_run(tail: bytes, data: bytes, at: int) -> int:
+    """Where a run of characters of the class `tail` ends."""
     run = compiled(b"(?:%b){1,%d}+" % (tail, PIECE)) if tail else None
     while run and (found := run.match(data, at, at + PIECE)):
         at = found.end()
@@ -148,7 +148,7 @@ SHAPES = (*TOKEN_SHAPES, *FRAMES)
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _WORDS = bytes(byte if byte in _LETTERS or byte in b"-_.~+/=" else 32 for byte in range(256))
 _PARTS = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
-# Tokens by the part that ends before a separator; the others by how they begin.
+# Tokens by the part before a separator; tokens without one by how they begin.
 _BY_START: dict[bytes, list[int]] = {}
 for _rank, _shape in enumerate(TOKEN_SHAPES):
     _part = _shape.hint.translate(_PARTS).split()[0]

@@ -1,4 +1,4 @@
-"""What a check of the log says: findings, each by its code; open calls; what was not checked."""
+"""The report of a check of the log: findings by their codes, open calls, what was not checked."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from colibri.core.ledger import Head
 
 MAX_LISTED = 100  # of every list
 
-# Steps of the procedure, docs/formats.md §9. What only a database has comes last.
+# Steps of the procedure, docs/formats.md §9. The checks of a database alone come last.
 HEADERS, ORDER, LINKS, GAPS, PAYLOADS, ERASURES, CONTENTS = range(3, 10)
 SESSIONS, CALLS, TASKS, OUTSIDE, LAST_STEP = 10, 12, 13, 14, 15
 
-# The line of the verdict that each finding turns to "no", docs/formats.md §10. "rows" is the one
-# line that only a database has.
+# The line of the verdict that each finding turns to "no", docs/formats.md §10. Only a database has
+# the line "rows".
 LINE_OF: Mapping[str, str] = {
     code: line
     for line, codes in {
@@ -33,7 +33,7 @@ LINE_OF: Mapping[str, str] = {
 
 
 class Break(NamedTuple):
-    """A rule that is broken; seq is None where that is not at one record."""
+    """A broken rule; seq is None if it does not concern one record."""
 
     seq: int | None
     what: str  # a code of LINE_OF
@@ -51,9 +51,9 @@ NO_HEAD = Note("outside-head", "a truncated or rewritten log, which only a head 
 
 
 class OpenCall(NamedTuple):
-    """An enter without an exit: running somewhere, or its process died. A fact, not a fault.
+    """An enter without an exit: the call is running, or its process died. Not an error.
 
-    tool and server are None where the enter's payload is erased.
+    tool and server are None if the enter's payload is erased.
     """
 
     seq: int
@@ -81,11 +81,11 @@ class Report:
 
     @property
     def first_broken_at(self) -> int | None:
-        """None also where what is broken has no place in the log."""
+        """The first broken record; None also if no break concerns a record."""
         return min((found.seq for found in self.breaks if found.seq is not None), default=None)
 
     def with_breaks(self, found: Iterable[Break]) -> "Report":
-        """The same with more findings."""
+        """The same report with more findings."""
         more = tuple(found)
         return replace(
             self,
@@ -94,22 +94,22 @@ class Report:
         )
 
     def with_notes(self, *notes: Note) -> "Report":
-        """The same with more that was not checked."""
+        """The same report with more notes on what was not checked."""
         return replace(self, not_checked=(*self.not_checked, *notes))
 
 
 def only(code: str, details: Sequence[str]) -> Report:
-    """What is found before a single record is read, and keeps all else from being checked."""
+    """A report of problems found before any record was read, which prevent all other checks."""
     breaks = tuple(Break(None, code, detail) for detail in details[:MAX_LISTED])
     note = Note("skipped", "everything else: it could not be trusted")
     return Report(0, len(details), breaks, None, (), (), (note,))
 
 
 class Findings:
-    """What is found while a log is read, by the step of docs/formats.md §9 that finds it."""
+    """The findings while a log is read, by the step of docs/formats.md §9 that makes them."""
 
     def __init__(self) -> None:
-        self.ends_at = LAST_STEP  # no later step counts: it would build on what is not sound
+        self.ends_at = LAST_STEP  # later steps do not count: they would build on broken data
         self._count = 0
         self._listed: list[Break] = []
 
@@ -129,5 +129,5 @@ class Findings:
         return self.ends_at == LAST_STEP
 
     def listed(self) -> tuple[int, tuple[Break, ...]]:
-        """How many, and the first of them."""
+        """How many findings, and the first of them."""
         return self._count, tuple(self._listed)

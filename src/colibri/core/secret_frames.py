@@ -1,25 +1,25 @@
-"""Frames that tell by what stands around it that a secret stands there: `API_TOKEN=…`, a PEM block.
+"""Secrets recognised by what surrounds them, such as `API_TOKEN=…` or a PEM block.
 
-Texts are looked at without their escapes, so a quote here is any quote; see escapes.py.
+Texts are searched without their escapes, so a quote here is any quote; see escapes.py.
 """
 
 from colibri.core.secret_tokens import WORD, Shape, begins
 
-_VALUE = 160  # bytes of a value that has to be judged
+_VALUE = 160  # bytes of a value that are judged
 _QUOTE, _BLANK, _EQUALS = rb"""["'`]""", rb"[ \t]", rb"(?:={1,3}>?|:=?|>)"
 _IS = b"%b?%b{0,4}%b%b{0,4}%b?" % (_QUOTE, _BLANK, _EQUALS, _BLANK, _QUOTE)
 _GAP = rb"[ +]"
 _TEXT = rb"[a-z0-9._~+/=-]"
 _NO_BREAK = rb"""[^\s"'`<>]"""
 _BARE = rb"""[^\s"'`<>;,&|()]"""
-_UNSIGNED = rb"""[^\s"'`<>;,&|()=]"""  # so that a=a=a= is soon over
+_UNSIGNED = rb"""[^\s"'`<>;,&|()=]"""  # keeps a=a=a= cheap
 
 
 def _secret(characters: bytes, least: int, most: int = _VALUE) -> bytes:
     return b"(?P<secret>%b{%d,%d}+)" % (characters, least, most)
 
 
-# What names of secrets end in, after something that tells which key.
+# How names of secrets end, after a part that says which key it is.
 _KEY_OF = (
     b"api access secret private signing encryption master auth account app deploy license service"
     b" admin shared consumer storage client session webhook jwt hmac"
@@ -195,7 +195,7 @@ FRAMES: tuple[Shape, ...] = (
     ),
     *(Shape("named-secret", hint, name + _NAMED, _BARE, True, "named") for hint, name in _NAMES),
 )
-# Where one of the signs is, the hints of frames are worth looking for.
+# Only a text with one of these signs is searched for the hints of frames.
 HINTS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ((":", "=", ">", "--"), ("pass", "pwd", "secret", "token", "key", "auth")),
     (("//",), ("://", "1//0", "hooks")),

@@ -1,7 +1,7 @@
-"""Secrets that begin in a way of their own: whose they are, how they begin, what follows.
+"""Secrets recognised by how they begin: whose they are, the beginning, and what follows.
 
-A pattern is bounded: it matches at most REACH bytes, wherever it starts. What goes on after it is
-`tail`, characters that are passed over one by one; so no text takes more than linear time.
+A pattern is bounded: it matches at most REACH bytes, wherever it starts. A longer secret continues
+with characters of `tail`, which are skipped one by one; so every text takes linear time.
 """
 
 from binascii import b2a_base64
@@ -11,25 +11,25 @@ REACH = 1024  # no pattern matches more bytes than this
 
 
 class Shape(NamedTuple):
-    """One way to know a secret. Replaced is the pattern's group `secret`, or all of it."""
+    """One way to recognise a secret; replaces the pattern's group `secret`, or the whole match."""
 
     kind: str
-    hint: bytes  # a text without it holds no such secret
+    hint: bytes  # every such secret contains it
     pattern: bytes
-    tail: bytes = b""  # the class of what belongs to it as long as it goes on
-    folds: bool = False  # it is in lower case and stands for any case
-    judge: str = ""  # what else is asked of it: see secret_values.JUDGES
+    tail: bytes = b""  # the character class that continues it
+    folds: bool = False  # written in lower case, matches any case
+    judge: str = ""  # a further condition: see secret_values.JUDGES
 
 
 def begins(literal: bytes) -> bytes:
-    """A pattern for the literal with no letter or digit before it; so written it is fast."""
+    """A pattern for the literal without a letter or digit before it; this form is fast."""
     quoted = literal.replace(b".", rb"\.")
     return quoted + b"(?<![A-Za-z0-9]" + quoted + b")"
 
 
 WORD, HEX, ALNUM, BASE64 = rb"[\w-]", rb"[a-f0-9]", rb"[A-Za-z0-9]", rb"[A-Za-z0-9+/=]"
-DOTTED = rb"\.?[\w-]"  # no dot at its end: that is the sentence's
-# Whose token it is, how it begins, what follows, and at least how much of it.
+DOTTED = rb"\.?[\w-]"  # a final dot belongs to the sentence
+# Whose token it is, how it begins, what follows, and how much at least.
 TOKENS: tuple[tuple[str, bytes, bytes, int], ...] = (
     ("adafruit-key", b"aio_", ALNUM, 28),
     ("age-key", b"AGE-SECRET-KEY-1", rb"[A-Z0-9]", 50),
@@ -132,7 +132,7 @@ TOKENS: tuple[tuple[str, bytes, bytes, int], ...] = (
     ("wakatime-key", b"waka_", rb"[a-f0-9-]", 36),
     ("xai-key", b"xai-", ALNUM, 60),
 )
-# The same with more to say of what follows; then its tail.
+# The same with a longer pattern for what follows; then its tail.
 SHAPED_TOKENS: tuple[tuple[str, bytes, bytes, bytes], ...] = (
     ("airtable-token", b"pat", rb"[A-Za-z0-9]{14}\.[a-f0-9]{60}", HEX),
     *(
@@ -175,7 +175,7 @@ SHAPED_TOKENS: tuple[tuple[str, bytes, bytes, bytes], ...] = (
     ),
     ("twilio-key", b"SK", rb"[a-f0-9]{32}(?!\w)", b""),
 )
-# What base64 makes of the first line of a private key, as in a kubeconfig.
+# The first line of a private key in base64, as in a kubeconfig.
 _KEYS_IN_BASE64 = tuple(
     b2a_base64(b"-----BEGIN %bPRIVATE KEY-----" % kind)[:36]
     for kind in (b"", b"RSA ", b"EC ", b"DSA ", b"OPENSSH ", b"ENCRYPTED ")

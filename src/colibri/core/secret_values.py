@@ -1,7 +1,7 @@
-"""Is it a secret? What is asked of a match beyond its pattern, and where a private key ends.
+"""Decides whether a match is a secret, beyond its pattern, and where a private key ends.
 
-A judge gets what was found and says where the secret ends, which is at its start if it is none.
-What it looks at is bounded: a value of 160 bytes, or a key up to where another one begins.
+A judge gets a match and returns where the secret ends, which is its start if it is not a secret.
+What it reads is bounded: a value of 160 bytes, or a key up to where another one begins.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from colibri.core.escapes import compiled
 
 LONGEST_KEY = 32 * 1024
-_STEP = 2048  # bytes of a private key that are looked at in one go
+_STEP = 2048  # bytes of a private key read at a time
 
 
 class Found(NamedTuple):
@@ -21,7 +21,7 @@ class Found(NamedTuple):
     match: re.Match[bytes]
     start: int
     end: int
-    literal: int  # how long the beginning is that all such tokens share
+    literal: int  # length of the beginning that all such tokens share
 
     @property
     def value(self) -> bytes:
@@ -34,13 +34,13 @@ def _as_found(found: Found) -> int:
 
 # Tokens.
 
-_SHORT = 3  # so little may be base64 by chance
+_SHORT = 3  # this few characters may be base64 by chance
 _FAR = 64
 _BASE64_BEFORE = rb"[\w-]{%d}" % _FAR
 
 
 def _token(found: Found) -> int:
-    """No placeholder such as ghp_xxxx, nor a part of base64 that begins like a token."""
+    """Not a placeholder such as ghp_xxxx, nor a piece of base64 that begins like a token."""
     body = found.data[found.start + found.literal : found.end]
     is_one_letter = len(set(body) - set(b"-_.")) == 1
     before = max(0, found.start - _FAR)
@@ -51,7 +51,7 @@ def _token(found: Found) -> int:
     return found.end
 
 
-# Values of which a frame tells.
+# Values in frames.
 
 _TEMPLATE = (
     rb"[{<\[(*]|\xe2\x80\xa6|\$[{(\[]|%[({]|%[sdvr]\Z|%[A-Z][A-Z0-9_]{2,}+%|\$\$?[A-Z_][A-Z0-9_]*+\Z"
@@ -80,7 +80,7 @@ _OPTION = rb"--[a-z-]{0,40}\Z"
 
 
 def _value(found: Found) -> int:
-    """No template such as ${TOKEN}, no placeholder such as changeme."""
+    """Not a template such as ${TOKEN}, nor a placeholder such as changeme."""
     value = found.value
     if compiled(_TEMPLATE).match(value) or compiled(_PLACEHOLDER).match(value.lower()):
         return found.start
@@ -92,7 +92,7 @@ def _no_words(found: Found) -> int:
 
 
 def _named(found: Found) -> int:
-    """Only a name tells: what counts after `TOKEN=` is more than what counts after `token = `."""
+    """Only the name suggests a secret, so `token = ` needs stronger evidence than `TOKEN=`."""
     value, match = found.value, found.match
     if _value(found) == found.start or compiled(_NO_SECRET).match(value):
         return found.start
@@ -128,11 +128,11 @@ _HEADER_LINE = (
     rb"[^\n]{0,80}\n(?:[^\n]{0,8}\n){0,3}[^\n]{0,80}?[A-Za-z-]{2,20}: [^\n]{0,200}(?P<run>)"
 )
 _BLANKS = b" \t\r\n"
-_IN_RUNS = 8  # at least one character of so many; the rest may be the dates of a log
+_IN_RUNS = 8  # at least one character in so many; the rest may be the dates of a log
 
 
 def _private_key(found: Found, stop: bytes) -> int:
-    """Up to its end if it has one, otherwise as far as its lines go: cut off it is as secret."""
+    """Up to its end line, or as far as its lines go: a truncated key is still secret."""
     data, at = found.data, found.end
     last = compiled(stop).search(data, at, at + LONGEST_KEY)
     if last and last["end"]:
@@ -144,7 +144,7 @@ def _private_key(found: Found, stop: bytes) -> int:
 
 
 def _cut_off(data: bytes, at: int, limit: int) -> int:
-    """The end of the last line of a key that has no end before the limit; 0 if it has no line."""
+    """The end of the last line of a key without an end line before the limit; 0 without lines."""
     end, headers = 0, 4
     while True:
         lines = (_LINE, _LOGGED_LINE, _HEADER_LINE)[: 2 if end or not headers else 3]

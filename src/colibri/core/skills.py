@@ -1,20 +1,20 @@
-"""SKILL.md: the bytes of a file -> Skill, or what is wrong with it.
+"""Parses SKILL.md: the bytes of a file become a Skill, or Malformed says what is wrong.
 
 FORMAT: the open Agent Skills format, and the fields that Colibri adds
 
-    ---                     the first line; a byte order mark before it is passed over
+    ---                     the first line; a byte order mark before it is skipped
     name                    required: the name of its folder, a-z, 0-9 and single hyphens, up to 64
     description             required: what it does and when to use it
     license, compatibility  text
     allowed-tools           a list, or words
-    metadata                a mapping; its version counts where there is none beside it
+    metadata                a mapping; its version counts if the field below is missing
     version, entrypoint     text
     capabilities            a list, or words: read, write, spawn, audit, admin
     greekLetter             text
     …                       anything else is kept
     ---                     the line that ends it, within the first 64 KiB; Markdown follows
 
-An optional field that is not of its form is kept with those that are not known, under its own name.
+An optional field of the wrong type is kept with the unknown fields, under its own name.
 """
 
 import re
@@ -36,12 +36,12 @@ _BOM = b"\xef\xbb\xbf"
 _BEGIN = re.compile(rb"---[ \t]*+\r?\n")
 _END = re.compile(rb"\n---[ \t]*+\r?\n")
 _NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
-_WORD = re.compile(r"[^\s,(]++(?:\([^)]{0,256}+\))?")  # Bash(git add:*) is one
+_WORD = re.compile(r"[^\s,(]++(?:\([^)]{0,256}+\))?")  # Bash(git add:*) is one word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """What a skill says of itself."""
+    """The fields of a skill's frontmatter."""
 
     name: str
     description: str
@@ -58,10 +58,10 @@ class Skill:
 
 
 def between_fences(data: bytes) -> bytes:
-    """What stands between the fences of a file, or Malformed."""
+    """The text between the fences of a file; raises Malformed."""
     top = data[:MAX_HEAD].removeprefix(_BOM)
     if len(data) <= MAX_HEAD:
-        top += b"\n"  # the last line of a file may have no end
+        top += b"\n"  # the last line of a file may lack its newline
     begin = _BEGIN.match(top)
     if begin is None:
         raise Malformed("its first line is not --- (in UTF-8), so it has no frontmatter")
@@ -72,7 +72,7 @@ def between_fences(data: bytes) -> bytes:
 
 
 def parse(head: bytes, folder: str) -> Skill:
-    """The skill that such a frontmatter describes in a file of this folder, or Malformed."""
+    """The skill that this frontmatter describes, in a file of this folder; raises Malformed."""
     from colibri.core import frontmatter  # noqa: PLC0415 - PyYAML takes 30 ms to load
 
     fields = frontmatter.parse(head)
@@ -120,7 +120,7 @@ def _description(value: object) -> str:
 
 
 def _take(fields: dict[str, Any], key: str, form: Callable[[object], T | None]) -> T | None:
-    """Remove a field and give it in its form; one of another form stays where it is."""
+    """Remove a field and return it converted; one of the wrong type stays where it is."""
     value = fields.pop(key, None)
     formed = form(value)
     if formed is None and value is not None:

@@ -1,7 +1,7 @@
 """Task states, and the table of the moves between them.
 
 INIT → GATHER → ANALYZE → PLAN → APPLY → VERIFY → DONE, one step at a time. VERIFY → GATHER is the
-retry, which begins a new attempt. Every state that is not terminal may move to CANCELLED.
+retry, which begins a new attempt. Every state but DONE and CANCELLED may move to CANCELLED.
 """
 
 from enum import StrEnum
@@ -33,7 +33,7 @@ TRANSITIONS: dict[Status, tuple[Status, ...]] = {
 
 TERMINAL = frozenset({Status.DONE, Status.CANCELLED})
 
-# To be in one of these, every dependency must be DONE or CANCELLED.
+# A task may enter one of these only if every dependency is DONE or CANCELLED.
 NEEDS_DEPENDENCIES = frozenset({Status.APPLY, Status.VERIFY, Status.DONE})
 
 PRIORITIES = ("low", "medium", "high", "critical")

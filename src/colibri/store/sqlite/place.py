@@ -74,21 +74,21 @@ def exposure(path: str) -> str:
     """Which files of a database other users can read or write, and what to do; or nothing."""
     path = os.path.realpath(path)
     try:
-        way = _way(os.path.dirname(path))
+        way = _enterable_to(os.path.dirname(path))
     except OSError:
         return ""  # the directory is gone; other checks report that
-    files = [file for file in (path, f"{path}-wal") if _opens(file) & way]
+    files = [file for file in (path, f"{path}-wal") if _accessible_to(file) & way]
     return f"other users can open {' and '.join(files)}: chmod 600" if files else ""
 
 
-def _way(directory: str) -> int:
+def _enterable_to(directory: str) -> int:
     """Who may enter all the directories down to this one: the x bits of group and others."""
     bits = 0o011 & os.stat(directory).st_mode
     above = os.path.dirname(directory)
-    return bits if above == directory else bits & _way(above)
+    return bits if above == directory else bits & _enterable_to(above)
 
 
-def _opens(file: str) -> int:
+def _accessible_to(file: str) -> int:
     """Who may read or write a file, as if these were the x bits of group and others."""
     try:
         mode = os.stat(file).st_mode
