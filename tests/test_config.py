@@ -36,6 +36,7 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
         project=str(tmp_path),
         found_by=NAMED,
         claim_minutes=60.0,
+        capture="commands",
         host_session=None,
         person=None,
         db_path=str(tmp_path / "data" / "colibri.db"),
@@ -54,7 +55,7 @@ def test_every_known_variable_is_tried_here() -> None:
     """The lists of this file are complete."""
     others = {
         *("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL"),
-        "COLIBRI_CLAIM_MINUTES",
+        *("COLIBRI_CLAIM_MINUTES", "COLIBRI_CAPTURE"),
     }
     assert set(KNOWN) == others | {name for name, *_ in NUMBERS}
     assert config.__doc__ is not None

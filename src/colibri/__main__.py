@@ -1,4 +1,4 @@
-"""`colibri serve` goes straight to the server; anything else loads the CLI."""
+"""`colibri serve` and `colibri hook` go straight to their work; anything else loads the CLI."""
 
 import os
 import signal
@@ -8,6 +8,8 @@ import sys
 def main() -> None:
     """The console script."""
     arguments = sys.argv[1:]
+    if arguments[:1] == ["hook"] and not {"-h", "--help"}.intersection(arguments):
+        _hook()
     if arguments[:1] == ["serve"] and (options := _options(arguments[1:])) is not None:
         _end_in_order()
         from colibri.server import main as serve  # only what serving needs
@@ -18,6 +20,19 @@ def main() -> None:
     except ImportError as problem:
         sys.exit(_incomplete(problem))
     sys.exit(command(arguments))
+
+
+def _hook() -> None:
+    """Whatever it is given and whatever is missing, the host that runs it must not notice."""
+    if os.isatty(0):
+        sys.stderr.write("colibri: hint: a host runs this; colibri hook --help explains it\n")
+        sys.exit(0)
+    try:
+        from colibri.hook import main as hook  # only what one record needs
+    except ImportError as problem:
+        _incomplete(problem)
+        sys.exit(0)
+    hook()
 
 
 def _end_in_order() -> None:

@@ -6,6 +6,7 @@
 | COLIBRI_DB_PATH | data/colibri.db (TEST: data/colibri-test.db) | the database file |
 | COLIBRI_SKILLS_ROOT | .agents/skills | the folder of skills |
 | COLIBRI_CLAIM_MINUTES | 60 | without a sign of life after which a claim may be taken over |
+| COLIBRI_CAPTURE | commands | what hooks keep: commands and paths; text: prompts and outputs too |
 | COLIBRI_STARTUP_TIMEOUT_MS | 30000 | bounds connecting, and the wait for the lock file |
 | COLIBRI_LOG_LEVEL | info | error, warn, info or debug |
 | COLIBRI_SEED | 0 | what TEST derives its ids and nonces from |
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOG_LEVELS = ("error", "warn", "info", "debug")
+CAPTURES = ("commands", "text")
 _MAX_INT = 2**31 - 1
 _HOST_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "QWEN_CODE_SESSION_ID")
 
@@ -44,7 +46,12 @@ _INTEGERS = {
     "COLIBRI_HEALTH_MAX_LAG_MS": (1, 5_000),
     "COLIBRI_HEALTH_MAX_QUEUE": (1, 768),
 }
-_TEXTS = ("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL")
+_TEXTS = (
+    *("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT"),
+    *("COLIBRI_LOG_LEVEL", "COLIBRI_CAPTURE"),
+)
+_PLACES = {"COLIBRI_DB_PATH": "data/colibri.db", "COLIBRI_SKILLS_ROOT": ".agents/skills"}
+_TEST_DB = "data/colibri-test.db"
 KNOWN = (*_TEXTS, *_INTEGERS, "COLIBRI_CLAIM_MINUTES")
 
 
@@ -52,6 +59,7 @@ class Config(Frozen):
     """Everything the environment decides; paths are absolute."""
 
     __slots__ = (
+        "capture",
         "claim_minutes",
         "db_path",
         "found_by",
@@ -74,6 +82,7 @@ class Config(Frozen):
     db_path: str
     skills_root: str
     claim_minutes: float
+    capture: str
     host_session: str | None
     person: str | None  # the name of the person, if a person makes the calls
     startup_timeout_ms: int
@@ -96,21 +105,19 @@ def load(
     problems = _unknown(env)
     mode = _choice(env, "COLIBRI_MODE", tuple(Mode), Mode.FULL, problems)
     level = _choice(env, "COLIBRI_LOG_LEVEL", LOG_LEVELS, "info", problems)
+    capture = _choice(env, "COLIBRI_CAPTURE", CAPTURES, "commands", problems)
     values: dict[str, Any] = {name: _integer(env, name, problems) for name in _INTEGERS}
     values["COLIBRI_CLAIM_MINUTES"] = _minutes(env, "COLIBRI_CLAIM_MINUTES", problems)
     host_session = next((env[name] for name in _HOST_SESSIONS if name in env), None)
     root, rule = _project(project, env.get("CLAUDE_PROJECT_DIR"), problems)
-    usual = {
-        "COLIBRI_DB_PATH": "data/colibri-test.db" if mode == Mode.TEST else "data/colibri.db",
-        "COLIBRI_SKILLS_ROOT": ".agents/skills",
-    }
+    usual = {**_PLACES, **({"COLIBRI_DB_PATH": _TEST_DB} if mode == Mode.TEST else {})}
     paths = {name: os.path.join(root, env.get(name, there)) for name, there in usual.items()}
     _refuse_strange_paths(paths, problems)
     if "COLIBRI_DB_PATH" not in env:
         _refuse_links(root, usual["COLIBRI_DB_PATH"], problems)
     if problems:
         raise ConfigError(problems)
-    values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level)
+    values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level, COLIBRI_CAPTURE=capture)
     fields = {name.removeprefix("COLIBRI_").lower(): value for name, value in values.items()}
     return Config(project=root, found_by=rule, host_session=host_session, person=person, **fields)
 

@@ -192,6 +192,7 @@ UNKNOWN = (b".gitattributes", b".gitignore", b".gitmodules", b"exec/", b"new")
 
 COMMANDS = {
     "serve": [],
+    "hook": [],
     "demo": ["--dir", "../demo", "--no-pause"],
     **{
         name: []

@@ -112,6 +112,7 @@ def test_copilots_two_dialects_report_the_same() -> None:
 def test_claude_code_tells_no_exit_code_of_a_command_that_was_cut_short_or_goes_on(
     changes: dict[str, Any],
 ) -> None:
+    """Specification 20.3."""
     told = payload("claude-code", "PostToolUse.Bash")["tool_response"]
     assert read("claude-code", "PostToolUse.Bash").exit == 0
     changed = read("claude-code", "PostToolUse.Bash", tool_response={**told, **changes})

@@ -81,17 +81,18 @@ def _never_sync() -> None:
 @fault("believes-its-files", "nobody looks whether the files are still those that were opened")
 def _believe_the_files() -> None:
     from colibri.server import recorder
-    from colibri.store.sqlite import identity, opening
+    from colibri.store.sqlite import identity, opening, writing
 
     def believe(*anything: Any) -> str:
         return ""
 
     for name in ("check_same_file", "check_same_place"):
         setattr(recorder, name, believe)
-    for name in vars(opening).keys() & vars(identity).keys():
-        if name.startswith(("changed", "guard_", "require_")):
-            setattr(opening, name, believe)
-    opening._Opening._is_what_others_opened = lambda self: True  # type: ignore[method-assign]
+    for module in (opening, writing):
+        for name in vars(module).keys() & vars(identity).keys():
+            if name.startswith(("changed", "guard_", "require_")):
+                setattr(module, name, believe)
+    writing.Opening._is_what_others_opened = lambda self: True  # type: ignore[method-assign]
 
 
 @fault("believes-the-schema", "nobody compares the schema with the one that Colibri made")

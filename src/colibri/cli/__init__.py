@@ -19,6 +19,7 @@ from colibri.cli.commands import (
     edit,
     erase,
     export,
+    hook,
     log,
     move,
     note,
@@ -41,7 +42,7 @@ from colibri.config import forget_relative_programs
 
 # The commands, by what they are for.
 GROUPS = {
-    "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve},
+    "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve, "hook": hook},
     "see what your agents did": {
         "status": status,
         "brief": brief,

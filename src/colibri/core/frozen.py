@@ -5,7 +5,7 @@ A subclass lists its fields as annotations and as `__slots__`; they are passed b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import dataclass_transform
+    from typing import Self, dataclass_transform
 else:
 
     def dataclass_transform(**_options: object) -> object:
@@ -31,6 +31,10 @@ class Frozen:
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: cannot delete {name}")
+
+    def but(self, **changes: object) -> "Self":
+        """A copy with some other values."""
+        return type(self)(**dict(zip(self.__slots__, self._fields(), strict=True)) | changes)
 
     def _fields(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)

@@ -254,7 +254,7 @@ def _cwd(host: "Host", payload: "Payload") -> str | None:
 def _moment(value: object) -> str | None:
     """A time in milliseconds, as Copilot's two dialects give it."""
     if isinstance(value, int) and 0 <= value <= _MAX_NUMBER:
-        import time  # noqa: PLC0415 - Copilot's own dialect alone
+        import time  # Copilot's own dialect alone
 
         try:
             second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(value // 1000))

@@ -25,6 +25,7 @@ from colibri.server.answers import Answers
 from colibri.server.audit import Audit
 from colibri.server.call import Load, Registered
 from colibri.server.checks import Checks
+from colibri.server.faults import CommitFailed
 from colibri.server.health import Health
 from colibri.server.ids import Ids
 from colibri.server.journal import Journal
@@ -194,10 +195,21 @@ class Parts:
             self.journal.recorder = None
             opening.close(opened)
             raise
+        self._take_in_deeds(config.db_path)
         self.journal.status = "open"
         if opened.backup is not None:
             was = f"[colibri] migrated {config.db_path} from version {opened.migrated_from}"
             self.log("info", f"{was}; the file as it was is {opened.backup}")
+
+    def _take_in_deeds(self, path: str) -> None:
+        """Record the deeds that hooks could not; if that fails, they stay in the spool."""
+        assert self.journal.recorder is not None
+        try:
+            if size := self.journal.recorder.take_in(path):
+                waited = f"recorded the deeds that waited in {path}-spool ({size} bytes)"
+                self.log("info", f"[colibri] {waited}")
+        except (ColibriError, CommitFailed) as problem:
+            self.log("warn", f"[colibri] the deeds in {path}-spool still wait: {problem}")
 
     def _open_readonly(self, config: "Config") -> None:
         from colibri.store.sqlite import opening

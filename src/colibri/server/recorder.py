@@ -7,6 +7,7 @@ version; after the commit it must still be at its path.
 
 from colibri.core import ledger as form
 from colibri.core.errors import Damaged
+from colibri.hook import spool
 from colibri.server.clock import Patience
 from colibri.server.faults import Guard
 from colibri.server.origin import NOWHERE, recordable
@@ -128,6 +129,26 @@ class Recorder:
             caller = Caller(self.server, recordable(origin.client), host_session)
             self._last_caller = (origin, caller)
         return caller
+
+    def take_in(self, path: str) -> int:
+        """Record the deeds that hooks could not; how many bytes of them there were.
+
+        Called at the start, and by whoever must know what the host has reported until now.
+        """
+        if not (size := spool.size(path)):
+            return 0
+        self.patience.begin()
+        with spool.Waiting(path, self.patience) as kept:
+            lost = spool.lost(path)
+            left = self.transact(
+                lambda chain: kept.record(
+                    self.opened.db, chain, now=self._utc(), lost=lost, minutes=self._claim_minutes
+                ),
+                durable=False,
+            )
+            kept.done()
+        spool.add_lost(path, left - lost)
+        return size
 
     def _find_owner(self, call: "Call", caller: Caller, now: str) -> None:
         """Assign the call to the session it names, else to the one in which its caller works."""

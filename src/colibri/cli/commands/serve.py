@@ -28,6 +28,7 @@ environment:
   COLIBRI_DB_PATH             the database file (data/colibri.db)
   COLIBRI_SKILLS_ROOT         the folder of skills (.agents/skills)
   COLIBRI_CLAIM_MINUTES       how long a holder must be silent before its claim can be taken (60)
+  COLIBRI_CAPTURE             what colibri hook keeps: commands (default) or text
   COLIBRI_LOG_LEVEL           error, warn, info (default) or debug
   COLIBRI_STARTUP_TIMEOUT_MS  how long to wait for the transport and the lock file (30000)
   COLIBRI_SEED                what TEST derives its ids from (0)

@@ -7,7 +7,6 @@ without a second hard link.
 """
 
 import os
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from apsw import Connection
@@ -31,8 +30,7 @@ class Place(NamedTuple):
     seen: tuple[Seen, Seen, Seen]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A database open for writing, and its state when it was opened."""
 
     db: Connection

@@ -15,6 +15,7 @@ from colibri.store.sqlite import files
 Use = Literal["free", "shared", "exclusive"]
 
 LINE = 128  # bytes of the file's only line
+_LEFT = "left:"
 
 
 def open_lock(path: str) -> int:
@@ -47,6 +48,16 @@ def note(lock: int, text: str) -> None:
 def noted(lock: int) -> str:
     """The line of the last exclusive holder; empty in a new lock file."""
     return os.pread(lock, LINE, 0).decode().strip()
+
+
+def note_left(lock: int, text: str, size: int) -> None:
+    """The same for the last process to close, if it leaves a log of this size on purpose."""
+    note(lock, f"{text} {_LEFT}{size}")
+
+
+def was_left(lock: int, size: int) -> bool:
+    """Whether a log of this size was left on purpose."""
+    return noted(lock).endswith(f" {_LEFT}{size}")
 
 
 def release(lock: int) -> None:

@@ -3,17 +3,14 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 
 import apsw
-from apsw import Connection
 
 from colibri.core.errors import ResourceError
 from colibri.store.sqlite import expected, files, locks, place
 from colibri.store.sqlite.connection import (
     CACHE,
-    connect,
     connect_as,
     library_version,
     require_sqlite,
@@ -24,17 +21,14 @@ from colibri.store.sqlite.identity import (
     Opened,
     changed,
     check_place,
-    describe,
-    guard_commits,
     has_other_log,
     is_in_place,
     look,
     require_no_log_left,
-    require_one_name,
-    require_own_log,
 )
-from colibri.store.sqlite.schema import Migration, load_migrations, migrate, require_ours, upto
+from colibri.store.sqlite.schema import Migration, load_migrations, require_ours, upto
 from colibri.store.sqlite.watch import Reader, Watch
+from colibri.store.sqlite.writing import Opening
 
 POLL_SECONDS = 0.05
 
@@ -70,7 +64,7 @@ def open_writer(
     with explained(path):
         place.require_local(path)
         require_no_log_left(given, path)
-        opening = _Opening(path, locks.open_lock(path), steps, stamp, new_log)
+        opening = Opening(path, locks.open_lock(path), steps, stamp, new_log)
         try:
             while not (opened := opening.attempt()):
                 if monotonic() >= deadline:
@@ -158,132 +152,6 @@ def open_reader(
             db.close()
             raise
         return db
-
-
-@dataclass(slots=True)
-class _Opening:
-    """Attempts to open a database for writing, and why they have failed so far."""
-
-    path: str
-    lock: int
-    migrations: Sequence[Migration]
-    stamp: str
-    new_log: Callable[[], str]
-    obstacle: str = ""
-
-    def attempt(self) -> Opened | None:
-        """Open it with the lock that is free now; None, without a lock, if it needs the other."""
-        alone = locks.take(self.lock, alone=True)
-        if not alone and not locks.take(self.lock, alone=False):
-            return None
-        opened = self._open(alone=alone)
-        if opened and alone:
-            locks.note(self.lock, describe(opened.place))
-            locks.share(self.lock)
-            if version(opened.db) != opened.version:  # a newer Colibri got in first
-                opened.db.close()
-                opened = None
-        if not opened:
-            locks.release(self.lock)
-        return opened
-
-    def _open(self, *, alone: bool) -> Opened | None:
-        unclean = alone and files.size(files.wal(self.path)) > 0
-        if not files.is_there(self.path):
-            if not alone:
-                return None
-            files.create(self.path)
-        if alone:
-            files.drop_second_name(self.path)
-            require_own_log(self.path, locks.noted(self.lock))
-        require_one_name(self.path)
-        before = look(self.path).seen[0]
-        if not alone and not self._is_what_others_opened():
-            return None
-        db = connect(self.path, "write")
-        try:
-            found = require_ours(db, self.path, self._latest)
-            if found < self._latest and not alone:
-                db.close()
-                return None
-            backup = self._bring_up_to_date(db, found)
-            now = version(db)  # this read also makes SQLite open the `-wal` and the `-shm`
-            there = look(self.path)
-            if there.seen[0] != before or not (alone or self._is_what_others_opened()):
-                db.close()
-                return None
-            guard_commits(db, there)
-            return Opened(
-                db=db,
-                path=self.path,
-                lock=self.lock,
-                version=now,
-                unclean=unclean,
-                migrated_from=found if found < self._latest else None,
-                backup=backup,
-                place=there,
-                watch=Watch(db, upto(self.migrations, now)),
-            )
-        except BaseException:
-            db.close()
-            raise
-
-    def _bring_up_to_date(self, db: Connection, found: int) -> str | None:
-        """Create or migrate the database if needed; returns the path of the backup, if any."""
-        if found:
-            expected.require(db, self.path, upto(self.migrations, found))
-        _use_wal(db, self.path)
-        pending = [step for step in self.migrations if step.version > found]
-        backup = self._back_up(db, found) if found and pending else None
-        migrate(db, found, pending, self.new_log)
-        db.execute(CACHE)
-        return backup
-
-    def _is_what_others_opened(self) -> bool:
-        """Whether these are the files that the running servers have open, according to their note.
-
-        For a moment they are not, while the last server is closing. If all three differ, this is
-        another database at the same path.
-        """
-        theirs = locks.noted(self.lock).split()
-        ours = describe(look(self.path)).split()
-        if theirs == ours or not any(
-            one == other for one, other in zip(theirs, ours, strict=False)
-        ):
-            return True
-        self.obstacle = (
-            f"another Colibri is using {self.path}, but not the files that are on the disk now: the"
-            " database, its -wal or its -shm was deleted, moved or replaced"
-        )
-        return False
-
-    @property
-    def _latest(self) -> int:
-        return self.migrations[-1].version
-
-    def _back_up(self, db: Connection, found: int) -> str:
-        """Copy the file before it is migrated; returns the copy's path."""
-        path = f"{self.path}.backup-v{found}-{self.stamp}"
-        files.create(path)
-        copy = connect(path, "write")
-        try:
-            with copy.backup("main", db, "main") as backup:
-                backup.step()
-        except BaseException:
-            copy.close()
-            os.unlink(path)
-            raise
-        copy.close()
-        return path
-
-
-def _use_wal(db: Connection, path: str) -> None:
-    (mode,) = next(db.execute("PRAGMA journal_mode = WAL"))
-    if mode != "wal":
-        raise ResourceError(
-            f"{path} cannot have a write-ahead log on its file system",
-            "set COLIBRI_DB_PATH to a local disk",
-        )
 
 
 def _connect_reader(path: str, *, untouched: bool) -> Reader:

@@ -1,0 +1,80 @@
+"""The digest of a host's hook settings: whether hooks were changed between two sessions shows.
+
+Only what concerns hooks counts: hosts write other things into the same files all the time.
+"""
+
+import json
+import os
+
+from colibri.core import canonical
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_LARGEST = 1024 * 1024
+_MOST_FILES = 64
+
+# host -> variable that moves its folder, its folder in the home, and files or folders of hooks,
+# first of the user, then of the project; of a JSON file its member `hooks` counts.
+_PLACES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "claude-code": (
+        "CLAUDE_CONFIG_DIR",
+        ".claude",
+        ("settings.json",),
+        (".claude/settings.json", ".claude/settings.local.json"),
+    ),
+    "codex": ("CODEX_HOME", ".codex", ("hooks.json",), (".codex/hooks.json",)),
+    "gemini": ("", ".gemini", ("settings.json",), (".gemini/settings.json",)),
+    "copilot": (
+        "COPILOT_HOME",
+        ".copilot",
+        ("hooks",),
+        (".github/hooks", ".claude/settings.json", ".claude/settings.local.json"),
+    ),
+    "qwen": ("", ".qwen", ("settings.json",), (".qwen/settings.json",)),
+    "cline": ("", ".cline", ("hooks",), (".clinerules/hooks",)),
+    "opencode": ("", ".config/opencode", ("plugins", "plugin"), (".opencode/plugins",)),
+    "cursor": ("", ".cursor", ("hooks.json",), (".cursor/hooks.json",)),
+    "vscode": ("", ".copilot", ("hooks",), (".github/hooks", ".claude/settings.json")),
+    "windsurf": ("", ".codeium/windsurf", ("hooks.json",), (".windsurf/hooks.json",)),
+}
+
+
+def digest(host: str, project: str, environ: "Mapping[str, str]") -> str | None:
+    """Of all hook settings of a host that there are; None if there are none."""
+    variable, folder, users, projects = _PLACES[host]
+    home = environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)
+    places = [os.path.join(home, one) for one in users]
+    places += [os.path.join(project, one) for one in projects]
+    found = [text for place in places for path in _files(place) if (text := _hooks(path))]
+    return canonical.sha256(b"\n".join(found)).hex() if found else None
+
+
+def _files(place: str) -> "Iterator[str]":
+    if not os.path.isdir(place):
+        yield place
+        return
+    try:
+        names = sorted(os.listdir(place))[:_MOST_FILES]
+    except OSError:
+        return
+    yield from (os.path.join(place, name) for name in names)
+
+
+def _hooks(path: str) -> bytes:
+    """What a file says of hooks; nothing if it is not there or says nothing."""
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+            return b""
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST)
+    except (OSError, ValueError):
+        return b""
+    if not path.endswith(".json"):
+        return data
+    try:
+        hooks = json.loads(data).get("hooks")
+        return canonical.dump(hooks) if hooks else b""
+    except (ValueError, AttributeError, RecursionError):
+        return data
