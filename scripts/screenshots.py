@@ -95,6 +95,9 @@ def take(browser: Browser, page: Path, odd: Path, folder: Path) -> None:
         reader = Reader(browser, bypass_csp=True, **context)
         photograph(reader.open(path), folder / f"{name}.png")
         reader.close()
+    reader = Reader(browser, viewport={"width": 1000, "height": 760})
+    reader.open(page).screenshot(path=folder / "readme.png")  # docs/report.png
+    reader.close()
     reader = Reader(browser, viewport=DESK)
     opened = reader.open(page)
     opened.locator("#tree button").nth(2).click()

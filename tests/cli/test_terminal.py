@@ -8,6 +8,7 @@ import pytest
 
 from colibri.cli import complaint, terminal
 from colibri.cli.complaint import Complaint
+from tests.support.sample_project import Shown
 from tests.support.terminal import run_in_terminal
 
 
@@ -165,3 +166,19 @@ terminal.line("not checked  of record {number}, {hash}", hang=13)
     )
     assert (code, shown.count(hash)) == (0, 3)
     assert max(map(len, shown.splitlines())) <= 80
+
+
+READING = (
+    *("status", "brief", "sessions", "tasks", "tasks T-0001", "trail --all", "log", "log 1"),
+    *("log --payload", "agents", "search house", "verify", "backup copy.db --force"),
+    "export --all -o all.json --force",
+)
+
+
+@pytest.mark.parametrize("command", READING)
+def test_no_command_breaks_a_hash_at_80_columns(shown: Shown, command: str) -> None:
+    """A piece of one would be a run of hex digits that is too short; a log's id has 32."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown(80, *command.split()))
+    lines = [piece for line in text.split("\n") for piece in (line[:80], line[80:])]
+    runs = [run for line in lines for run in re.findall(r"(?<![0-9a-f])[0-9a-f]{20,}", line)]
+    assert {len(run) for run in runs} <= {32, 64}

@@ -165,8 +165,10 @@ def paragraph(text: str, *, indent: int) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 - see console()
 
-    width = max(console().width - indent, 10)
-    _print_under(indent, Text(clean).wrap(console(), width, overflow="fold"))
+    full = console().width
+    hashes = [len(word) for word in clean.split() if HASH.search(word) and len(word) <= full]
+    indent = min([indent, *(full - length for length in hashes)])
+    _print_under(indent, Text(clean).wrap(console(), max(full - indent, 10), overflow="fold"))
 
 
 def _print_under(indent: int, rows: "Iterable[Text]") -> None:

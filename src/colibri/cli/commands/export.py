@@ -133,4 +133,7 @@ def _check(found: dict[str, Any]) -> str:
     outside = ["--head", words.head(found["head"])]
     if found["roots"] and (found["session"] or found["task"]):
         outside = ["--root", found["roots"][0]["root"]]
-    return f"check  {program.verifier(path, *outside)}"
+    command = program.verifier(path, *outside)
+    if terminal.is_terminal() and len(command) > terminal.console().width - len("check  "):
+        command = command.replace(f" {outside[0]} ", f" \\\n       {outside[0]} ")  # can be pasted
+    return f"check  {command}"
