@@ -20,6 +20,7 @@ procedure (§9):
     10 sessions    opened once, thoughts in a row, sealed once under the right root
     11 proofs      for thoughts whose session is not here as a whole
     12 calls       enter, the changes that the tool makes, exit; its arguments fit these
+                   deeds, each under an id of its own, and their texts
     13 tasks       replayed by the rules of §6
     14 outside     the root and the head that the user has from elsewhere
     15 verdict     and what was not checked
@@ -208,6 +209,7 @@ class Case:
     ledger: "Calls" = field(init=False)
     replay: "Replay" = field(init=False)
     proofs: "Proofs" = field(init=False)
+    deeds: "Deeds" = field(init=False)
     seals: Listed = field(default_factory=Listed)
     fitting: bool = False  # whether a seal has the root that was given
     known: bool = False  # whether the head that was given has gone by
@@ -258,6 +260,7 @@ def examine(case: Case, file: BinaryIO) -> None:
     else:
         find_scope(case, file)
     case.trail, case.ledger, case.replay, case.proofs = Trail(), Calls(), Replay(), Proofs()
+    case.deeds = Deeds()
     head = {"seq": 0, "leaf": ""}
     for kind, line in read(file):  # 1, 2
         if kind == "record":
@@ -308,7 +311,9 @@ def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
     if case.kind != "thoughts":
         case.trail.take(case, record)  # 10
         case.replay.take(case, record, disclosed)  # 13
-        if is_of_call(case, record, disclosed):
+        if record.kind in DEEDS and disclosed:
+            case.deeds.take(case, record)  # 12
+        elif is_of_call(case, record, disclosed):
             case.ledger.take(case, record)  # 12
 
 
@@ -316,7 +321,7 @@ def is_of_call(case: Case, record: Record, disclosed: bool) -> bool:
     """Whether step 12 looks at a record; of the thoughts of other sessions it needs the header."""
     if record.kind == "thought" and not disclosed:
         return record.call in case.ledger.open
-    return disclosed and record.kind not in ("erasure", *DEEDS)
+    return disclosed and record.kind != "erasure"
 
 
 # §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
@@ -847,7 +852,8 @@ def is_own(case: Case, record: Record, *, there: bool) -> bool:
     if record.kind in SESSIONS and record.session in case.sessions and record.seq <= case.end:
         return True
     if case.kind == "session":
-        return record.session == case.session and (record.kind in TRAIL or inside)
+        named = record.session == case.session
+        return named and (record.kind in (*TRAIL, *DEEDS) or inside)
     return record.kind == "thought" and record.task == case.task
 
 
@@ -909,7 +915,8 @@ class Survey:
             holders.update(filter(None, made.get("holder", ())))
         if record.kind in CHANGES and case.kind == "task":
             self.holders.setdefault(record.task, set()).update(filter(None, [record.session]))
-        if record.kind in ("session.open", "thought", *CHANGES) and ours and case.end == NOWHERE:
+        named = ("session.open", "thought", *CHANGES, *DEEDS)
+        if record.kind in named and ours and case.end == NOWHERE:
             case.tasks.update(filter(None, [record.task]))
         elif record.kind == "thought" and case.kind == "task" and record.task == case.task:
             case.sessions.add(record.session)
@@ -957,6 +964,7 @@ class Session:
     first: int = 0  # its first thought, and its last
     last: int = 0
     leaf: str = ZEROS  # of its last
+    agent: str | None = None  # who opened it
     server: str = ""  # the process that goes on with it; empty if any may
     tree: Tree = field(default_factory=Tree)
 
@@ -974,7 +982,7 @@ class Trail:
         self.signs: dict[str | None, int] = {}
 
     def live(self, record: Record) -> None:
-        """The exit of a call that ended ok is a sign of life."""
+        """A sign of life: the exit of a call that ended ok, or a deed that is not late."""
         if record.session is not None and record.session not in self.ended:
             self.signs[record.session] = record.seq
 
@@ -987,26 +995,31 @@ class Trail:
     def judge(self, case: Case, record: Record) -> None:
         kind, seq, id = record.kind, record.seq, record.session
         ours = case.kind != "session" or id == case.session
-        if kind not in (*TRAIL, *CHANGES) or id is None or not ours:
+        if kind not in (*TRAIL, *CHANGES, "deed") or id is None or not ours:
             return
         session, sealed = self.open.get(id), str(id) in self.sealed
         if kind == "session.open" and (session or sealed):
             case.find(10, "second-open", seq, id)
         elif kind == "session.open":
-            self.open[id] = Session(seq, seq)
+            self.open[id] = Session(seq, seq, agent=record.agent)
+            case.deeds.open(record)
         elif sealed:
             case.find(10, AFTER_SEAL.get(kind, "change-after-seal"), seq, id)
         elif not session:
             lost = case.gaps.between(0, seq) and str(id) not in case.openings
             case.find(10, "missing-record" if lost else "outside-session", seq, id)
         else:
-            check_server(case, record, session)
+            if kind != "deed":
+                check_server(case, record, session)
+            elif record.agent != session.agent:
+                case.find(12, "bad-pair", seq, "another agent than its session's")
             if kind == "thought":
                 check_thought(case, record, session)
             elif kind == "session.seal":
                 check_seal(case, record, session)
                 del self.open[id]
                 self.sealed.add(str(id))
+                case.deeds.seal(str(id))
 
 
 AFTER_SEAL = {"thought": "thought-after-seal", "session.seal": "second-seal"}
@@ -1266,6 +1279,87 @@ def digest(text: str | None) -> object:
     return sha256(data).hex(), len(data)
 
 
+# 12 deeds
+
+
+class Deeds:
+    """The deed before, the tool calls that began and did not end, and what §11 measures."""
+
+    def __init__(self) -> None:
+        self.last: Record | None = None
+        self.begun: dict[tuple[str | None, ...], tuple[int, str]] = {}  # where, and its class
+        self.newest: dict[str, tuple[str | None, ...]] = {}  # of each session
+        self.settings: dict[str, str] = {}  # of each host, as they were last
+        self.silent: set[str] = set()  # sessions of agents that are open, without a deed
+        self.count = self.unpaired = self.changes = self.lost = self.sessions = self.unheard = 0
+
+    def open(self, record: Record) -> None:
+        if not (record.agent or "").startswith(HUMAN):
+            self.silent.add(str(record.session))
+            self.sessions += 1
+
+    def seal(self, session: str) -> None:
+        """The tool call that seals a session ends after it: it counts as ended."""
+        self.unheard += session in self.silent
+        self.silent.discard(session)
+        use = self.newest.pop(session, None)
+        if use is not None and self.begun.get(use, (0, ""))[1] in ("mcp", "run"):
+            del self.begun[use]
+
+    def take(self, case: Case, record: Record) -> None:
+        last, self.last = self.last, record
+        if record.kind == "deed.text":
+            check_text(case, last, record)
+            return
+        if record.call in case.ledger.open or record.call in case.ledger.entered:
+            case.find(12, "bad-pair", record.seq, "another call or deed has its id")
+        else:
+            case.ledger.entered.add(record.call)
+        if record.session is None and record.agent is not None:
+            case.find(12, "bad-pair", record.seq, "an agent without a session")
+        if record.body["late"] is None:
+            case.trail.live(record)
+        self.measure(record, record.body)
+
+    def measure(self, record: Record, body: dict[str, Any]) -> None:
+        self.count += 1
+        self.lost += body["lost"]
+        self.silent.discard(str(record.session))
+        if body["settings"] is not None:
+            self.changes += self.settings.get(body["host"], body["settings"]) != body["settings"]
+            self.settings[body["host"]] = body["settings"]
+        use = (body["host_session"], body["host_agent"], body["use"])
+        if body["use"] is None:
+            self.unpaired += body["event"] == "tool.begin"
+        elif body["event"] == "tool.begin":
+            self.begun[use] = record.seq, body["class"]
+            if record.session is not None:
+                self.newest[record.session] = use
+        elif body["event"] in TOOL_EVENTS:
+            self.begun.pop(use, None)
+
+    def coverage(self) -> dict[str, Any]:
+        begun = [seq for seq, _ in self.begun.values()]
+        return {
+            "deeds": self.count,
+            "not_ended": begun[:MAX_LISTED],
+            "not_ended_count": len(begun),
+            "unpaired": self.unpaired,
+            "settings_changed": self.changes,
+            "lost": self.lost,
+            "sessions": self.sessions,
+            "unreported": self.unheard + len(self.silent),
+        }
+
+
+def check_text(case: Case, deed: Record | None, text: Record) -> None:
+    names = (text.seq - 1, "deed", text.call, text.session, text.task, text.agent)
+    if not deed or names != (deed.seq, deed.kind, deed.call, deed.session, deed.task, deed.agent):
+        case.find(12, "bad-pair", text.seq, "it does not follow its deed")
+    elif text.body and any(one["n"] >= len(text.body["paths"]) for one in deed.body["files"]):
+        case.find(12, "bad-pair", text.seq, "a file of its deed has no path")
+
+
 # 13 tasks
 
 ENDED = ("DONE", "CANCELLED")
@@ -1308,12 +1402,22 @@ class Replay:
         id, task = record.task, self.tasks.get(record.task)
         if record.kind in CHANGES and disclosed:
             self.change(case, record)
+        elif record.kind == "deed" and disclosed and id is not None:
+            self.work(case, record)
         elif record.kind in ("session.open", "thought") and id is not None:
             ours = case.task in (id, None) and case.session in (record.session, None)
             if disclosed and ours and not self.exists(id):
                 case.find(13, "unknown-task", record.seq, id)  # 10
             if task and record.kind == "thought":
                 task.thought = record.seq
+
+    def work(self, case: Case, deed: Record) -> None:
+        """A deed that names a task, which its session holds."""
+        holder = self.tasks[deed.task].values["holder"] if deed.task in self.tasks else None
+        ended = type(holder) is str and holder in case.trail.ended
+        held = holder is UNKNOWN or (holder == deed.session and not ended)
+        if deed.session is None or not held:
+            case.find(13, "wrong-holder", deed.seq, deed.task)  # 11
 
     def exists(self, id: str | None) -> bool:
         return id in self.tasks or str(id) in self.ended
@@ -1651,6 +1755,7 @@ def conclude(case: Case) -> Verdict:
         erased_count=None if erased is None else len(erased),
         open_calls=None if calls is None else calls.listed(),
         open_call_count=None if calls is None else len(calls.open),
+        coverage=case.deeds.coverage() if calls and case.kind in ("log", "session") else None,
         findings=found.items,
         finding_count=found.count,
         not_checked=case.notes,
@@ -1738,11 +1843,31 @@ def as_rows(verdict: Verdict) -> list[tuple[str, str]]:
     opened = calls and [f"{call['seq']} ({call['tool'] or 'erased'})" for call in calls]
     rows += [("erased", listed(verdict.erased, verdict.erased_count))]
     rows += [("open calls", listed(opened, verdict.open_call_count))]
+    rows += [("deeds", fact) for fact in covered(verdict.coverage)]
     rows += [("not checked", "{code}: {detail}".format(**note)) for note in verdict.not_checked]
     for found in verdict.findings[:MAX_SHOWN]:
         where = "" if found["seq"] is None else f" at record {found['seq']}"
         rows += [("found", f"{found['code']}{where}: {found['detail']}")]
     return [*rows, ("verdict", f"{verdict.verdict.upper()}, findings: {verdict.finding_count}")]
+
+
+def covered(coverage: dict[str, Any] | None) -> list[str]:
+    """How much of the work the deeds show, a fact each; §10."""
+    if coverage is None:
+        return []
+    if not coverage["deeds"]:
+        return ["none: no host reported what was done"]
+    begun, count = coverage["not_ended"], coverage["not_ended_count"]
+    unpaired, changes, lost = (coverage[name] for name in ("unpaired", "settings_changed", "lost"))
+    silent, sessions = coverage["unreported"], counted(coverage["sessions"], "session")
+    facts = {
+        f"{counted(count, 'tool call')} began and did not end: {listed(begun, count)}": count,
+        f"{counted(unpaired, 'tool call')} began without an id: their ends are not known": unpaired,
+        f"the settings of the hooks changed {counted(changes, 'time')}": changes,
+        f"{counted(lost, 'deed')} could not be kept": lost,
+        f"no deed in {silent} of {sessions}": silent,
+    }
+    return [f"{coverage['deeds']} recorded", *(fact for fact, applies in facts.items() if applies)]
 
 
 def counted(number: int, noun: str) -> str:

@@ -65,6 +65,7 @@ def test_a_good_log_is_told_line_by_line(project: Path) -> None:
         ["rows", "yes"],
         ["erased", "none"],
         ["open", "calls   none"],
+        ["deeds", "none: no host reported what was done"],
         ["verdict", "GOOD, findings: 0"],
     ]
     unseen = [line for line in out.splitlines() if line.startswith("not checked")]
@@ -86,7 +87,7 @@ def test_a_root_and_a_head_from_outside_are_no_longer_missed(
 
 SHAPE = {
     *("format", "verdict", "reason", "database", "log", "session", "task", "records", "head"),
-    *("lines", "sessions", "erased", "erased_count", "open_calls", "open_call_count"),
+    *("lines", "sessions", "erased", "erased_count", "open_calls", "open_call_count", "coverage"),
     *("findings", "finding_count", "not_checked"),
 }
 
@@ -130,6 +131,27 @@ def test_a_session_or_a_task_is_checked_alone(project: Path, capsys: Capture) ->
     )
     assert cli.main(["verify", "--project", str(project), "--task", "T-0001"]) == 0
     assert "checked      task T-0001: 39 records" in capsys.readouterr().out
+
+
+def test_what_deeds_do_not_show_is_told_apart_from_what_is_found(
+    project: Path, capsys: Capture
+) -> None:
+    """Specification 19.6."""
+    with opened(project) as db:
+        lab = Lab(db)
+        lab.deed(event="tool.begin", use="u-1", settings="a" * 64)
+        begun = lab.head().seq
+        lab.deed(event="tool.begin", lost=1, settings="b" * 64)
+    code, out, _ = inside(capsys, "verify")
+    assert code == 0
+    assert [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("deeds")] == [
+        "2 recorded",
+        f"1 tool call began and did not end: {begun}",
+        "1 tool call began without an id: their ends are not known",
+        "the settings of the hooks changed 1 time",
+        "1 deed could not be kept",
+        "no deed in 2 of 2 sessions",
+    ]
 
 
 def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys: Capture) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from colibri.store import ledger
+from colibri.core.errors import Refused
+from colibri.core.report import Coverage
+from colibri.store import ledger, sessions
 from tests.support.ledger_writer import Lab, in_memory
 
 HOST = "h-1"
@@ -191,3 +193,86 @@ def test_a_bind_ends_with_its_session(lab: Lab) -> None:
     lab.seal("S-1")
     lab.deed(host_session=HOST)
     assert [session for _, session, *_ in deeds(lab)] == ["S-1", "S-1", None]
+
+
+def test_a_deed_is_a_sign_of_life_unless_it_came_late(lab: Lab) -> None:
+    """Specification 19.5: claims, the current session and verification go by it."""
+    lab.client = HOST
+    lab.start("S-1")
+    deed = lab.deed(host_session=HOST, event="prompt", class_=None)
+    assert deed is not None
+    lab.deed(host_session=HOST, event="stop", class_=None, late="2026-01-01T00:00:00.000000Z")
+    assert sessions.last_sign(lab.db, "S-1").seq == deed.seq
+    task = lab.create().task_id
+    lab.update(task, claim=True, session="S-1")
+    late = lab.deed(host_session=HOST, command="sleep 3600")
+    lab.client = None
+    lab.start("S-2")
+    lab.update(task, claim=True, session="S-2", minutes=0)
+    taken = lab.seqs("task")[-1]
+    assert late is not None and said(lab, taken)["taken"]["last"] == late.seq - 1
+    assert lab.verify().breaks == lab.verify_task(task).breaks == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE deeds SET session = 'S-2' WHERE seq = 4",
+        "UPDATE deeds SET exit = 0 WHERE seq = 4",
+        "UPDATE deeds SET host = CAST(x'ff' AS TEXT) WHERE seq = 4",
+        "DELETE FROM deeds WHERE seq = 4",
+        "UPDATE deeds SET seq = 3 WHERE seq = 4",
+    ],
+)
+def test_a_row_that_is_not_as_its_record_says_is_found(lab: Lab, damage: str) -> None:
+    """Specification 19.7: also where the record came after the verification began."""
+    lab.client = HOST
+    lab.start("S-1")
+    lab.deed(host_session=HOST, exit=1)
+    lab.deed(host_session=HOST)
+    assert lab.verify().valid
+    lab.db.execute(damage)
+    for upto in (None, 3):
+        found = lab.verify(upto=upto).breaks
+        assert {(one.seq, one.what) for one in found} == {(None, "altered-deed")}
+        assert found[-1].detail.startswith("record 4: its row in deeds is missing or not as")
+
+
+def test_what_is_not_known_of_a_session_is_measured(lab: Lab) -> None:
+    """Specification 19.6: of the whole log, and of a session alone."""
+    lab.client = HOST
+    lab.start("S-1")
+    lab.client = None
+    lab.start("S-2", agent="human:eve")
+    lab.start("S-3")
+    lab.deed(host_session=HOST, event="tool.begin", use="u-1", settings="a" * 64)
+    lab.deed(host_session=HOST, event="tool.begin", use="u-2")
+    lab.deed(host_session=HOST, event="tool.denied", use="u-2", lost=2)
+    lab.deed(host_session="elsewhere", event="tool.begin", settings="b" * 64)
+    whole = Coverage(4, (10,), 1, 1, 1, 2, 2, 1)
+    assert lab.verify().coverage == whole
+    assert lab.verify_session("S-1").coverage == Coverage(3, (10,), 1, 0, 0, 2, 1, 0)
+    assert lab.verify_session("S-3").coverage == Coverage(0, (), 0, 0, 0, 0, 1, 1)
+
+
+def test_the_call_that_seals_a_session_counts_as_ended(lab: Lab) -> None:
+    """Specification 19.6: its end comes after the seal; an edit that has not ended still shows."""
+    lab.client = HOST
+    for session, kind in (("S-1", "mcp"), ("S-2", "edit")):
+        lab.start(session)
+        lab.think(session)
+        lab.deed(host_session=HOST, event="tool.begin", class_=kind, use=session)
+        lab.seal(session)
+    begun = lab.seqs("deed")[1]
+    assert lab.verify().coverage == Coverage(2, (begun,), 1, 0, 0, 0, 2, 0)
+
+
+def test_the_text_of_a_deed_is_erased_and_the_deed_stays(lab: Lab) -> None:
+    """Specification 19.1, 9.10."""
+    lab.deed(command="curl example.org", paths=["secret.txt"])
+    with pytest.raises(Refused, match="holds neither command nor path"):
+        lab.erase_everywhere(1)
+    lab.erase_everywhere(2)
+    report = lab.verify()
+    assert (report.valid, report.erased) == (True, (2,))
+    assert b"curl" not in lab.db.serialize("main") and b"secret.txt" not in lab.db.serialize("main")

@@ -40,6 +40,8 @@ from tests.vectors.builder import (
     without,
 )
 from tests.vectors.claims import PERSON, A, B, P, told
+from tests.vectors.deeds import alive, lacking
+from tests.vectors.deeds import told as told_by_a_host
 from tests.vectors.honest import S, erased, erased_text, finished, other_evidence, small, story
 
 OF_DATABASES = {code for code, line in LINE_OF.items() if line == "rows"}
@@ -49,7 +51,14 @@ def claimed() -> Log:
     return told().log
 
 
-STORIES = (small, finished, story, erased, erased_text, other_evidence, claimed, claimed, claimed)
+def reported() -> Log:
+    return told_by_a_host().log
+
+
+STORIES = (
+    *(small, finished, story, erased, erased_text, other_evidence, claimed, claimed, claimed),
+    *(reported, reported, reported, lambda: lacking().log, lambda: alive().log),
+)
 TASKS = ("T-0001", "T-0002", "T-0003")
 SESSIONS = (S, A, B, P, "x")
 VALUES: tuple[Any, ...] = (

@@ -1,5 +1,6 @@
 """Logs that are honest, whatever is in them: refusals, erasures, open calls, quotes; sessions that
-claim tasks, lose them and go on in another process; calls with keys, which may be sent again.
+claim tasks, lose them and go on in another process; calls with keys, which may be sent again; and
+what hosts report, some of it late.
 """
 
 import random
@@ -14,7 +15,9 @@ TEXTS = ("so", 'a "quoted" word', "two\nlines", "für später", "\N{SNOWMAN}", '
 STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED")
 SERVERS = tuple(f"00000000-0000-4000-8000-0000000000{number:02d}" for number in (1, 2))
 AGENTS = (None, "ada", "human:eve")
-ERASABLE = "('call.enter', 'session.open', 'thought', 'task.text')"
+ERASABLE = "('call.enter', 'session.open', 'thought', 'task.text', 'deed.text')"
+HOSTS = (None, "h-1", "h-2")
+EVENTS = ("tool.begin", "tool.end", "tool.failed", "prompt", "stop", "session.start")
 
 
 def random_log(chance: random.Random, most: int = 40) -> Lab:
@@ -22,7 +25,7 @@ def random_log(chance: random.Random, most: int = 40) -> Lab:
     lab = in_memory()
     for _ in range(chance.randrange(most // 2, most)):
         try:
-            _act(lab, chance)
+            chance.choices([_act, _report], [6, 1])[0](lab, chance)
         except Refused:
             continue
     return lab
@@ -35,7 +38,7 @@ def _act(lab: Lab, chance: random.Random) -> None:
     task = chance.choice([*tasks, None]) if tasks else None
     session, text = chance.choice(known) if known else "S-0", chance.choice(TEXTS)
     key, server = chance.choice([None, None, "k", "k2"]), chance.choice(SERVERS)
-    way = chance.randrange(22)
+    way, lab.client = chance.randrange(22), chance.choice(HOSTS)
     if way < 3 or not tasks:
         lab.create(text, *chance.sample(tasks, min(len(tasks), chance.randrange(3))), key=key)
     elif way < 5 or not known:
@@ -59,6 +62,25 @@ def _act(lab: Lab, chance: random.Random) -> None:
         erasable = [int(str(seq)) for (seq,) in lab.db.execute(query)]
         if erasable:
             lab.erase_everywhere(chance.choice(erasable))
+
+
+def _report(lab: Lab, chance: random.Random) -> None:
+    """A deed, of a host that may have begun a session."""
+    event, use = chance.choice(EVENTS), chance.choice([None, "u-1", "u-2"])
+    is_of_tool = event.startswith("tool.")
+    lab.deed(
+        event=event,
+        class_=chance.choice(["edit", "run", "mcp"]) if is_of_tool else None,
+        exit=chance.choice([None, 0, -9]) if is_of_tool else None,
+        use=use if is_of_tool else None,
+        host_session=chance.choice(HOSTS),
+        host_agent=chance.choice([None, None, "sub"]),
+        late=chance.choice([None, None, "2026-01-01T00:00:00.000000Z"]),
+        lost=chance.choice([0, 0, 2]),
+        command=chance.choice([None, *TEXTS]),
+        paths=chance.choice([(), ("a.py", None)]),
+        settings=chance.choice([None, "a" * 64, "b" * 64]),
+    )
 
 
 def _work(lab: Lab, chance: random.Random, task: str, session: str | None) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from tests.vectors import (
     about,
     claims,
+    deeds,
     digests,
     forged,
     further,
@@ -24,7 +25,10 @@ from tests.vectors import (
 )
 from tests.vectors.builder import Object
 
-FAMILIES = (honest, tampered, forged, malformed, of_task, tail, further, about, digests, claims)
+FAMILIES = (
+    *(honest, tampered, forged, malformed, of_task, tail, further, about, digests, claims),
+    deeds,
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -26,7 +26,7 @@ LINE_OF: Mapping[str, str] = {
         " bad-repeat wrong-digest bad-creation wrong-version wrong-change change-after-end"
         " illegal-move wrong-attempt unknown-task dependency-cycle blocked-move missing-evidence"
         " wrong-holder claimed-change wrong-takeover bad-erasure erased-payload",
-        "rows": "altered-task altered-session foreign-schema",
+        "rows": "altered-task altered-session altered-deed foreign-schema",
     }.items()
     for code in codes.split()
 }
@@ -63,6 +63,19 @@ class OpenCall(NamedTuple):
     at: str
 
 
+class Coverage(NamedTuple):
+    """How much of the work the deeds show: facts, and no faults."""
+
+    deeds: int
+    not_ended: tuple[int, ...]  # the first MAX_LISTED tool calls that began and did not end
+    not_ended_count: int
+    unpaired: int  # that began without an id, so that nobody can tell whether they ended
+    settings_changed: int  # how often the settings of a host's hooks were others than before
+    lost: int  # deeds that could not be kept
+    sessions: int  # of agents
+    unreported: int  # of these, without any deed
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a check found; `breaks` has the first MAX_LISTED of `broken_count`."""
@@ -74,6 +87,7 @@ class Report:
     open_calls: tuple[OpenCall, ...]
     erased: tuple[int, ...]
     not_checked: tuple[Note, ...]
+    coverage: Coverage | None = None  # None where it was not looked at
 
     @property
     def valid(self) -> bool:

@@ -28,6 +28,7 @@ _NEEDED = {
     "session.seal": "it is the proof of its session, and holds no text",
     "task": "it shows how the task moved, and holds neither title nor description",
     "erasure": "it says what was erased, and why",
+    "deed": "it says what happened, and holds neither command nor path",
 }
 
 

@@ -1,7 +1,7 @@
 """Sessions: opened once, sealed once, and nothing after that. Owns `sessions`.
 
 A session goes on in another process once that resumes it. It lives as long as it gives signs of
-life: calls that name it and were not refused.
+life: calls that name it and were not refused, and deeds that did not come late.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,12 @@ _TEXTS = frozenset(
 )
 _MOST_OF_A_PROCESS = 32  # open sessions among which a current one is looked for
 _LONGEST = 10**9  # minutes: there is a date so long ago
-# A record that is a sign of life: the exit of a call that was not refused, or the very first.
+# A record that is a sign of life: the exit of a call that was not refused, a deed that was not
+# late, or the very first.
 _SIGN = (
     "(kind = 'session.open' OR kind = 'call.exit'"
-    """ AND instr(body, CAST('"outcome":"ok"' AS BLOB)) > 0)"""
+    """ AND instr(body, CAST('"outcome":"ok"' AS BLOB)) > 0"""
+    """ OR kind = 'deed' AND instr(body, CAST('"late":null,' AS BLOB)) > 0)"""
 )
 
 
@@ -64,7 +66,7 @@ class Session(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """A sign of life: the exit of a call."""
+    """A sign of life: the exit of a call, or a deed."""
 
     seq: int
     at: str

@@ -17,7 +17,7 @@ from colibri.core.ledger import Entry, Head
 from colibri.core.report import MAX_LISTED, NO_HEAD, Break, Findings, Note, Report
 from colibri.store import ledger, proofs, sessions, trail
 from colibri.store.connection import Connection
-from colibri.store.sqlite import altered_keys, altered_tasks
+from colibri.store.sqlite import altered_deeds, altered_keys, altered_tasks
 
 SLICE = 10_000  # records that are read in one transaction
 START = -(2**63)  # a row may have any number
@@ -57,6 +57,7 @@ def verify(
         altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
         report = _with(report, "altered-task", altered_tasks.altered(db, rules.tasks))
         report = _with(report, "altered-session", altered)
+        report = _with(report, "altered-deed", log.deeds.altered(rules.deeds.rows))
         return _with(report, "altered-session", altered_keys.altered(db, rules.calls.firsts, last))
 
 
@@ -67,6 +68,7 @@ class _Log:
         self, db: Connection, head: Head | None, *, rows: bool, remember: bool = False
     ) -> None:
         self.found, self.thoughts = Findings(), trail.Comparison(db)
+        self.deeds = altered_deeds.Comparison(db)
         self.rules = Rules(self.found, remember=remember)
         log = ledger.log_id(db)
         self.check = LogCheck(log, _Table(db), self.found, head=head, rules=self.rules)
@@ -87,7 +89,9 @@ class _Log:
     def _on_slice(self, seq: int) -> None:
         if self._rows:
             self.thoughts.go_on(self.rules.sessions.rows, seq)
+            self.deeds.go_on(self.rules.deeds.rows, seq)
         self.rules.sessions.rows.clear()
+        self.rules.deeds.rows.clear()
 
 
 def verify_session(

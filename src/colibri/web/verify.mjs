@@ -184,6 +184,7 @@ class Case {
   ledger = new Calls();
   replay = new Replay();
   proofs = new Proofs();
+  deeds = new Deeds();
   seals = new Listed();
   isFitting = false; // whether a seal has the root that was given
   isKnown = false; // whether the head that was given has gone by
@@ -281,13 +282,14 @@ function take(case_, [header, nonce, body]) {
   if (case_.kind === "thoughts") return;
   case_.trail.take(case_, record); // 10
   case_.replay.take(case_, record, disclosed); // 13
-  if (isOfCall(case_, record, disclosed)) case_.ledger.take(case_, record); // 12
+  if (DEEDS.includes(record.kind) && disclosed) case_.deeds.take(case_, record); // 12
+  else if (isOfCall(case_, record, disclosed)) case_.ledger.take(case_, record); // 12
 }
 
 /** Whether step 12 looks at a record; of the thoughts of other sessions it needs the header. */
 function isOfCall({ ledger }, { kind, call }, disclosed) {
   if (kind === "thought" && !disclosed) return ledger.open.has(call);
-  return disclosed && kind !== "erasure" && !DEEDS.includes(kind);
+  return disclosed && kind !== "erasure";
 }
 
 // §2, §3, §8: the members of every object. "a=b" is: the member a is a b, "a+=b": it may be missing;
@@ -1017,7 +1019,7 @@ function isOwn(case_, { kind, seq, session, task }, isThere) {
   }
   if (SESSIONS.includes(kind) && case_.sessions.has(session) && seq <= case_.end) return true;
   if (case_.kind === "session") {
-    return session === case_.session && (TRAIL.includes(kind) || isInside);
+    return session === case_.session && ([...TRAIL, ...DEEDS].includes(kind) || isInside);
   }
   return kind === "thought" && task === case_.task;
 }
@@ -1054,7 +1056,7 @@ async function findScope(case_, file) {
       add(holders, task, made.holder);
     }
     if (CHANGES.includes(kind) && case_.kind === "task") add(holders, task, [session]);
-    const isWork = ["session.open", "thought", ...CHANGES].includes(kind);
+    const isWork = ["session.open", "thought", ...CHANGES, ...DEEDS].includes(kind);
     if (isWork && isOurs && case_.end === NOWHERE) {
       if (task !== null) case_.tasks.add(task);
     } else if (kind === "thought" && case_.kind === "task" && task === case_.task) {
@@ -1117,7 +1119,7 @@ class Trail {
   ended = new Seen();
   signs = new Map();
 
-  /** The exit of a call that ended ok is a sign of life. */
+  /** A sign of life: the exit of a call that ended ok, or a deed that is not late. */
   live({ session, seq }) {
     if (session !== null && !this.ended.has(session)) this.signs.set(session, seq);
   }
@@ -1134,7 +1136,7 @@ class Trail {
   judge(case_, record) {
     const { kind, seq, session: id } = record;
     const isOurs = case_.kind !== "session" || id === case_.session;
-    if (![...TRAIL, ...CHANGES].includes(kind) || id === null || !isOurs) return;
+    if (![...TRAIL, ...CHANGES, "deed"].includes(kind) || id === null || !isOurs) return;
     const session = this.open.get(id);
     const isSealed = this.sealed.has(id);
     if (kind === "session.open" && (session || isSealed)) {
@@ -1145,19 +1147,24 @@ class Trail {
       // first, last, leaf: its first thought, its last, and the leaf of this
       // server: the process that goes on with it; null if any may
       const thoughts = { placed: seq, index: 0, first: 0, last: 0, leaf: ZEROS, tree: new Tree() };
-      this.open.set(id, { opened: seq, server: null, ...thoughts });
+      this.open.set(id, { opened: seq, agent: record.agent, server: null, ...thoughts });
+      case_.deeds.open(record);
     } else if (isSealed) {
       case_.find(10, AFTER_SEAL[kind] ?? "change-after-seal", seq, id);
     } else if (!session) {
       const lost = case_.gaps.between(0, seq) && !case_.openings.has(id);
       case_.find(10, lost ? "missing-record" : "outside-session", seq, id);
     } else {
-      checkServer(case_, record, session);
+      if (kind !== "deed") checkServer(case_, record, session);
+      else if (record.agent !== session.agent) {
+        case_.find(12, "bad-pair", seq, "another agent than its session's");
+      }
       if (kind === "thought") checkThought(case_, record, session);
       if (kind === "session.seal") {
         checkSeal(case_, record, session);
         this.open.delete(id);
         this.sealed.add(id);
+        case_.deeds.seal(id);
       }
     }
   }
@@ -1402,6 +1409,98 @@ function digest(text) {
   return `${hex(sha256(bytes))} ${bytes.length}`;
 }
 
+// 12 deeds
+
+/** The deed before, the tool calls that began and did not end, and what §11 measures. */
+class Deeds {
+  last = null;
+  begun = new Map(); // where, and its class
+  newest = new Map(); // of each session
+  settings = new Map(); // of each host, as they were last
+  silent = new Set(); // sessions of agents that are open, without a deed
+  count = 0;
+  unpaired = 0;
+  changes = 0;
+  lost = 0;
+  sessions = 0;
+  unheard = 0;
+
+  open({ session, agent }) {
+    if ((agent ?? "").startsWith(HUMAN)) return;
+    this.silent.add(session);
+    this.sessions += 1;
+  }
+
+  /** The tool call that seals a session ends after it: it counts as ended. */
+  seal(session) {
+    if (this.silent.delete(session)) this.unheard += 1;
+    const use = this.newest.get(session);
+    this.newest.delete(session);
+    if (["mcp", "run"].includes(this.begun.get(use)?.class)) this.begun.delete(use);
+  }
+
+  take(case_, record) {
+    const { last } = this;
+    this.last = record;
+    if (record.kind === "deed.text") return checkText(case_, last, record);
+    const { seq, call, session, agent, body } = record;
+    const { ledger } = case_;
+    if (ledger.open.has(call) || ledger.entered.has(call)) {
+      case_.find(12, "bad-pair", seq, "another call or deed has its id");
+    } else {
+      ledger.entered.add(call);
+    }
+    if (session === null && agent !== null) {
+      case_.find(12, "bad-pair", seq, "an agent without a session");
+    }
+    if (body.late === null) case_.trail.live(record);
+    this.measure(record, body);
+  }
+
+  measure({ seq, session }, { host, host_session, host_agent, use, event, settings, ...body }) {
+    this.count += 1;
+    this.lost += body.lost;
+    this.silent.delete(session);
+    if (settings !== null) {
+      if ((this.settings.get(host) ?? settings) !== settings) this.changes += 1;
+      this.settings.set(host, settings);
+    }
+    const key = JSON.stringify([host_session, host_agent, use]);
+    if (use === null) {
+      if (event === "tool.begin") this.unpaired += 1;
+    } else if (event === "tool.begin") {
+      this.begun.set(key, { seq, class: body.class });
+      if (session !== null) this.newest.set(session, key);
+    } else if (TOOL_EVENTS.includes(event)) {
+      this.begun.delete(key);
+    }
+  }
+
+  coverage() {
+    const begun = [...this.begun.values()].map(({ seq }) => seq);
+    return {
+      deeds: this.count,
+      not_ended: begun.slice(0, MAX_LISTED),
+      not_ended_count: begun.length,
+      unpaired: this.unpaired,
+      settings_changed: this.changes,
+      lost: this.lost,
+      sessions: this.sessions,
+      unreported: this.unheard + this.silent.size,
+    };
+  }
+}
+
+function checkText(case_, deed, text) {
+  const named = ["call", "session", "task", "agent"];
+  const follows = deed?.kind === "deed" && deed.seq === text.seq - 1;
+  if (!follows || !named.every((name) => deed[name] === text[name])) {
+    case_.find(12, "bad-pair", text.seq, "it does not follow its deed");
+  } else if (text.body && deed.body.files.some(({ n }) => n >= text.body.paths.length)) {
+    case_.find(12, "bad-pair", text.seq, "a file of its deed has no path");
+  }
+}
+
 // 13 tasks
 
 const ENDED = ["DONE", "CANCELLED"];
@@ -1437,11 +1536,21 @@ class Replay {
     const { kind, seq, session, task: id } = record;
     if (CHANGES.includes(kind) && disclosed) {
       this.change(case_, record);
+    } else if (kind === "deed" && disclosed && id !== null) {
+      this.work(case_, record);
     } else if (["session.open", "thought"].includes(kind) && id !== null) {
       const isOurs = [id, null].includes(case_.task) && [session, null].includes(case_.session);
       if (disclosed && isOurs && !this.exists(id)) case_.find(13, "unknown-task", seq, id); // 10
       if (kind === "thought" && this.tasks.has(id)) this.tasks.get(id).thought = seq;
     }
+  }
+
+  /** A deed that names a task, which its session holds. */
+  work(case_, { seq, session, task: id }) {
+    const holder = this.tasks.get(id)?.values.holder ?? null;
+    const isOver = typeof holder === "string" && case_.trail.ended.has(holder);
+    const isHeld = holder === UNKNOWN || (holder === session && !isOver);
+    if (session === null || !isHeld) case_.find(13, "wrong-holder", seq, id); // 11
   }
 
   exists(id) {
@@ -1772,6 +1881,7 @@ function conclude(case_) {
     erased_count: erased?.length ?? null,
     open_calls: calls?.listed() ?? null,
     open_call_count: calls?.open.size ?? null,
+    coverage: calls && ["log", "session"].includes(kind) ? case_.deeds.coverage() : null,
     findings,
     finding_count,
     not_checked: case_.notes,
@@ -1814,6 +1924,25 @@ function noteWhatIsOpen(case_, erased) {
   ]) {
     if (applies) case_.note(code, fact);
   }
+}
+
+/** How much of the work the deeds show, a fact each; §10. */
+export function covered(coverage) {
+  if (coverage === null) return [];
+  const { deeds, not_ended, not_ended_count, unpaired, settings_changed, lost } = coverage;
+  if (deeds === 0) return ["none: no host reported what was done"];
+  const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+  const more = not_ended_count > not_ended.length ? [`… ${not_ended_count} in all`] : [];
+  const facts = [
+    [not_ended_count, `${counted(not_ended_count, "tool call")} began and did not end: ` +
+      [...not_ended, ...more].join(", ")],
+    [unpaired, `${counted(unpaired, "tool call")} began without an id: their ends are not known`],
+    [settings_changed, `the settings of the hooks changed ${counted(settings_changed, "time")}`],
+    [lost, `${counted(lost, "deed")} could not be kept`],
+    [coverage.unreported,
+      `no deed in ${coverage.unreported} of ${counted(coverage.sessions, "session")}`],
+  ];
+  return [`${deeds} recorded`, ...facts.filter(([count]) => count > 0).map(([, fact]) => fact)];
 }
 
 /** A text of the bundle, short, and without characters that could deceive a reader. */

@@ -52,8 +52,9 @@ Verdicts on logs and bundles have the same lines and codes (docs/formats.md §10
 verdict has one more line, rows: whether what tools show is what the records say.
 
 --json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
-head, lines, sessions, erased, open_calls, findings [{code, seq, detail, meaning}], finding_count
-and not_checked [{code, detail}]; for a bundle, what colibri_verify.py --json prints.
+head, lines, sessions, erased, open_calls, coverage (what hooks reported, and what is missing from
+it), findings [{code, seq, detail, meaning}], finding_count and not_checked [{code, detail}]; for a
+bundle, what colibri_verify.py --json prints.
 
 Exit codes: 0 good, 1 bad, or no such session or task, 2 cannot tell, 73 configuration,
 75 resource, 130 interrupted.
@@ -264,6 +265,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
         "erased_count": len(report.erased),
         "open_calls": [call._asdict() for call in report.open_calls[:MAX_LISTED]],
         "open_call_count": len(report.open_calls),
+        "coverage": report.coverage and report.coverage._asdict(),
     }
 
 

@@ -67,6 +67,7 @@ MEANINGS = {
     "erased-payload": "an erasure says that the content is gone",
     "altered-task": "tools show a task differently from its records",
     "altered-session": "tools show a session differently from its records",
+    "altered-deed": "tools show a deed differently from its record",
     "foreign-schema": "the file has tables, indexes or triggers that Colibri did not make",
 }
 
@@ -100,6 +101,7 @@ def blank(path: str, session: str | None, task: str | None) -> dict[str, Any]:
         "erased_count": None,
         "open_calls": None,
         "open_call_count": None,
+        "coverage": None,
         "findings": [],
         "finding_count": 0,
         "not_checked": [note("everything")],
@@ -133,6 +135,10 @@ def show(verdict: dict[str, Any]) -> None:
         _say(title, _state(verdict, line), "refused" if verdict["lines"][line] == "no" else "")
     _say("erased", _listed(verdict["erased"], verdict["erased_count"], str))
     _say("open calls", _listed(verdict["open_calls"], verdict["open_call_count"], _call))
+    from colibri_verify import covered  # noqa: PLC0415 - 15 ms that no other command need wait
+
+    for fact in covered(verdict["coverage"]):
+        _say("deeds", fact)
     for one in verdict["not_checked"]:
         _say("not checked", f"{one['code']}: {program.typed(one['detail'])}", "dim")
     _show_findings(verdict["findings"], verdict["finding_count"])

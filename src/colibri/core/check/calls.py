@@ -10,7 +10,8 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
-from colibri.core.check.kinds import Enter, Exit, Payload, text_of_thought
+from colibri.core.check.kinds import Enter, Exit, text_of_thought
+from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Caller, Sessions
 from colibri.core.check.tasks import UNKNOWN, Tasks
@@ -103,6 +104,15 @@ class Calls:
             opened.append((row, said))
         else:
             self._note(row.seq, "stray-change", "no call makes so many")
+
+    def use_id(self, id: str) -> bool:
+        """Give an id to what no call has written; False if a call has it, or something else."""
+        if id in self._open or id in self._closed:
+            return False
+        self._hashes.append(hash(id))
+        if self._keep:
+            self._closed.add(id)
+        return True
 
     def caller(self, row: Row) -> Caller | None:
         """The enter of the call that wrote a record, if that is open."""

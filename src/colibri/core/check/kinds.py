@@ -2,39 +2,27 @@
 
 `read` decodes payloads strictly, encodes them again and wants the same bytes: that is the canonical
 form of docs/formats.md §1 and the table of its §3. What types cannot say (two members that must
-agree, an order within a list) is in `fit`. A new kind or member is added here and nowhere else.
+agree, an order within a list) is in `fit`. A new kind or member is added here and nowhere else;
+those of deeds are in deed_payloads.py.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypedDict
 
-from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert, field
+from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.json import Decoder, Encoder
 
 from colibri.core.canonical import MAX_DEPTH, MAX_INTEGER
-from colibri.core.check.rows import Columns, are_hashes, are_times, are_uuids
-from colibri.core.ledger import TEXTS, TOOL_EVENTS
+from colibri.core.check.deed_payloads import Deed, DeedText
+from colibri.core.check.payload import Header, Integer, Name, Natural, Payload, Seq
+from colibri.core.check.rows import Columns, are_hashes, are_uuids
+from colibri.core.ledger import TEXTS
 from colibri.core.rows import Row
 
-Natural = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
-Seq = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Ids = Annotated[list[str], Meta(max_length=100)]
 Status = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
 Priority = Literal["low", "medium", "high", "critical"]
-
-# What a payload's header says: seq, session, task.
-Header = tuple[int, str | None, str | None]
-
-
-class Payload(Struct, forbid_unknown_fields=True, gc=False):
-    """What a record says."""
-
-    @staticmethod
-    def fit(said: Sequence[Any], headers: Iterable[Header]) -> bool:
-        """Whether the members of each agree with one another and with its header."""
-        return all([one.fits(*header) for one, header in zip(said, headers, strict=True)])
 
 
 class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -59,20 +47,18 @@ def text_of_thought(arguments: Mapping[str, Any]) -> Any:
     return thought.get("content") if type(thought) is dict else None
 
 
-_Name = Annotated[str, Meta(max_length=128)] | None
-_Integer = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
-_Plain = str | _Integer | bool | list[str] | Part | None
+_Plain = str | Integer | bool | list[str] | Part | None
 
 
 class Enter(Payload):
     arguments: dict[str, Any] | None
-    client: _Name
-    host_session: _Name
+    client: Name | None
+    host_session: Name | None
     server: str
     sha256: str | None
     size: Natural | None
     tool: str
-    use: _Name
+    use: Name | None
 
     @staticmethod
     def fit(said: Sequence["Enter"], headers: Iterable[Header]) -> bool:
@@ -216,84 +202,6 @@ class Erasure(Payload):
         return all(one < other for one, other in pairwise(self.seqs))
 
 
-class Digest(Struct, forbid_unknown_fields=True, gc=False):
-    """Of some bytes."""
-
-    sha256: str
-    size: Natural
-
-
-class DeedFile(Struct, forbid_unknown_fields=True, gc=False):
-    """What was on disk under one of a deed's paths; nulls where nothing could be read."""
-
-    n: Natural
-    sha256: str | None
-    size: Natural | None
-
-
-class Git(Struct, forbid_unknown_fields=True, gc=False):
-    """Where the work tree was."""
-
-    branch: str | None
-    commit: str | None
-
-
-class Deed(Payload):
-    class_: Literal["edit", "run", "read", "fetch", "mcp", "other"] | None = field(name="class")
-    duration_ms: Natural | None
-    event: Literal[
-        "session.start",
-        "session.end",
-        "prompt",
-        "tool.begin",
-        "tool.end",
-        "tool.failed",
-        "tool.denied",
-        "stop",
-        "subagent.start",
-        "subagent.end",
-        "compact",
-        "bind",
-    ]
-    exit: _Integer | None
-    files: Annotated[list[DeedFile], Meta(max_length=64)]
-    git: Git | None
-    host: Annotated[str, Meta(max_length=128)]
-    host_agent: _Name
-    host_session: _Name
-    host_version: _Name
-    input: Digest | None
-    late: str | None
-    lost: Natural
-    output: Digest | None
-    settings: str | None
-    tool: _Name
-    use: _Name
-
-    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        hashes = [one.sha256 for one in (self.input, self.output, *self.files) if one is not None]
-        commit = None if self.git is None else self.git.commit
-        is_of_tool = self.event in TOOL_EVENTS
-        return (
-            are_hashes([one for one in (*hashes, self.settings) if one is not None])
-            and are_times([] if self.late is None else [self.late])
-            and (commit is None or _IS_COMMIT(commit) is not None)
-            and (self.class_ is not None) == is_of_tool
-            and (self.exit is None or is_of_tool)
-        )
-
-
-class DeedText(Payload):
-    command: Annotated[str, Meta(max_length=4096)] | None
-    of: Seq
-    paths: Annotated[list[str | None], Meta(max_length=64)]
-    text: str | None
-    tree: str | None
-
-    def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        return self.of == seq - 1
-
-
 _KINDS: Mapping[str, type[Payload]] = {
     "call.enter": Enter,
     "call.exit": Exit,
@@ -307,7 +215,6 @@ _KINDS: Mapping[str, type[Payload]] = {
     "deed": Deed,
     "deed.text": DeedText,
 }
-_IS_COMMIT = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?").fullmatch
 _NESTED = TEXTS | {"thought"}
 _SILENT = frozenset({"ok", "cancelled"})  # outcomes that no code explains
 _encode = Encoder(order="deterministic").encode_lines  # dicts sorted, structs as they are

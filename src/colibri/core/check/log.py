@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from colibri.core.check import kinds
-from colibri.core.check.kinds import Erasure, Payload
+from colibri.core.check.kinds import Erasure
+from colibri.core.check.payload import Payload
 from colibri.core.check.rows import NOT_A_ROW, Columns, Rows, are_headers, commitments, leaves
 from colibri.core.ledger import ERASABLE, Entry, Head, genesis, leaf
 from colibri.core.report import (
@@ -20,6 +21,7 @@ from colibri.core.report import (
     NO_HEAD,
     OUTSIDE,
     PAYLOADS,
+    Coverage,
     Findings,
     Note,
     OpenCall,
@@ -43,7 +45,7 @@ class Rules(Protocol):
     """Who is shown every record of a sound log, with None for a payload that is erased."""
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None: ...
-    def finish(self) -> tuple[OpenCall, ...]: ...
+    def finish(self) -> tuple[tuple[OpenCall, ...], Coverage]: ...
 
 
 class _Unlinked(NamedTuple):
@@ -121,7 +123,8 @@ class LogCheck:
         if self._outside is not None and self._outside.seq > self.seq:
             seen = f"record {self._outside.seq} was seen"
             self._found.note(OUTSIDE, self.seq + 1, "truncated", seen)
-        calls = self._rules.finish() if self._rules is not None and self._found.sound else ()
+        judged = self._rules is not None and self._found.sound
+        calls, coverage = self._rules.finish() if self._rules and judged else ((), None)
         count, listed = self._found.listed()
         return Report(
             record_count=self._count,
@@ -131,6 +134,7 @@ class LogCheck:
             open_calls=calls,
             erased=tuple(sorted(self._erased)),
             not_checked=tuple(self._notes()),
+            coverage=coverage,
         )
 
     # 3 headers, 5 links, 6 gaps; the order (4) is the table's

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from colibri.core.check.calls import Calls, Others
-from colibri.core.check.kinds import Payload
+from colibri.core.check.deeds import Deeds
+from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Sessions
 from colibri.core.check.tasks import Tasks
-from colibri.core.report import Findings, OpenCall
+from colibri.core.report import Coverage, Findings, OpenCall
 from colibri.core.rows import Row
 
 
@@ -26,6 +27,7 @@ class Rules:
         self.calls = Calls(
             found, self.tasks, self.sessions, from_start=session is None, remember=remember
         )
+        self.deeds = Deeds(found, self.calls, self.sessions, self.tasks, session)
         self._session = session
         self._others: Others = {
             "session.open": self._open,
@@ -35,8 +37,8 @@ class Rules:
             "task": self._task,
             "task.text": self._task,
             "erasure": lambda row, said: None,
-            "deed": lambda row, said: None,
-            "deed.text": lambda row, said: None,
+            "deed": self.deeds.take,
+            "deed.text": self.deeds.text,
         }
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None:
@@ -47,9 +49,9 @@ class Rules:
         """A record that is neither enter nor exit, by itself."""
         self._others[row.kind](row, said)
 
-    def finish(self) -> tuple[OpenCall, ...]:
-        """The calls that are still open."""
-        return self.calls.finish()
+    def finish(self) -> tuple[tuple[OpenCall, ...], Coverage]:
+        """The calls that are still open, and how much of the work the deeds show."""
+        return self.calls.finish(), self.deeds.coverage()
 
     def _open(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
@@ -68,6 +70,7 @@ class Rules:
     def _seal(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
         self.sessions.seal(row, said, self.calls.caller)
+        self.deeds.seal(row.session)
 
     def _task(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)

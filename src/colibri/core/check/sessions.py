@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from colibri.core import merkle
 from colibri.core.check.kinds import Enter, Seal, SessionOpen, SessionResume, Thought
 from colibri.core.ledger import ERASED, NO_LEAF
-from colibri.core.report import SESSIONS, Findings
+from colibri.core.report import CALLS, SESSIONS, Findings
 from colibri.core.rows import Row
 
 PART = 256  # leaves; a power of two
@@ -159,6 +159,16 @@ class Sessions:
         """A task or task.text record, which is the work of a session."""
         if row.session is not None:
             self._going_on(row, "change-after-seal", caller)
+
+    def deed(self, row: Row, *, is_sign: bool) -> None:
+        """A deed record, which is the work of a session, and of the agent that opened it."""
+        if row.session is None:
+            return
+        session = self._going_on(row, "change-after-seal")
+        if session is not None and session.opening["agent"] != row.agent:
+            self._found.note(CALLS, row.seq, "bad-pair", "another agent than its session's")
+        if is_sign:
+            self.signs[row.session] = row.seq
 
     def is_over(self, id: str | None) -> bool:
         """Whether a record has sealed a session; nobody's is never over."""

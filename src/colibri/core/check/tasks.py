@@ -86,6 +86,14 @@ class Tasks:
         if row.kind == "thought":
             self._thoughts[task] = row.seq
 
+    def work(self, row: Row) -> None:
+        """A deed that names a task, which its session holds."""
+        task = self.known.get(row.task or "")
+        if task is not None:
+            self._release(task)
+        if row.session is None or task is None or task.values["holder"] != row.session:
+            self._note(row, "wrong-holder")
+
     def take(self, row: Row, said: TaskFields | Texts, reasons: Reasons) -> None:
         """A task or task.text record."""
         id = row.task or ""

@@ -1,0 +1,42 @@
+"""What the rows of deeds should be, by their records, and are not."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from colibri.core.report import MAX_LISTED
+from colibri.store.connection import Connection
+from colibri.store.sqlite import raw
+
+_COLUMNS = (
+    *("seq", "call", "session", "host", "host_session", "host_agent", "event", "use", "class"),
+    *("exit", "late"),
+)
+_NUMBERS = ("seq", "exit")
+_FIRST, _LAST = -(2**63), 2**63 - 1
+
+
+class Comparison:
+    """Holds the rows of `deeds` against the records while the log is being read.
+
+    What it finds means something only if the log turns out to be sound.
+    """
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._first = _FIRST
+        self._wrong: list[int] = []
+
+    def go_on(self, right: Iterable[tuple[Any, ...]], last: int) -> None:
+        """Compare the rows up to a seq with what the records up to there say they must hold."""
+        query = "FROM deeds WHERE seq BETWEEN ? AND ?"
+        texts = [name for name in _COLUMNS if name not in _NUMBERS]
+        rows = raw.rows(self._db, _COLUMNS, query, (self._first, last), texts=texts)
+        wrong = {seq for seq, *_ in {*rows} ^ {*right}}
+        self._wrong = [*self._wrong, *sorted(wrong)][:MAX_LISTED]
+        self._first = last + 1
+
+    def altered(self, later: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+        """Which rows are wrong, with what came after all that was read."""
+        self.go_on(later, _LAST - 1)
+        for seq in self._wrong:
+            yield f"record {seq}: its row in deeds is missing or not as the record says"
