@@ -2,8 +2,8 @@
 
 A full run is kept in bench/: results.json, RESULTS.md, plots/, and the block of bars in
 docs/performance.md; a run of named workloads replaces only those. A quick run goes to bench/.quick
-and changes nothing that is kept. With `--against DIR` another checkout of Colibri is all it is
-compared with: bench/against.py.
+and changes nothing that is kept. With `--against DIR` Colibri is compared only with another
+checkout of itself: bench/against.py.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure_all(names: list[str], plan: Plan, figures: report.Figures, folder: Path) -> None:
-    """One after another; what is done is written even if the next one fails."""
+    """Run one workload after another; each result is written even if the next one fails."""
     figures |= {"plan": plan.name, "on": f"{datetime.now(UTC):%Y-%m-%d}"}
     figures |= {"machine": machine(), "versions": versions()}
     for name in names:
@@ -106,7 +106,7 @@ def _with_one_sync(plan: Plan, field: Field) -> Rows:
 
 
 def _those_that_run(plan: Plan, field: Field) -> Rows:
-    """Rivals are other people's programs: one that does not work here is named with the reason."""
+    """Rivals are foreign programs: one that does not work here is listed with the reason."""
     for one in list(field.present):
         if reason := rivals.why_not(one):
             field.present.remove(one)
@@ -135,7 +135,7 @@ def _print_verdicts(figures: report.Figures) -> None:
             print(f"{'':20}{case}")
 
 
-# name -> how it is measured, and who takes part
+# name -> how it is measured, and which contestants take part
 WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Contestant], ...]]] = {
     "start": (_measure(start.run), contestants.STACKS),
     "calls": (_with_one_sync, (*contestants.STACKS, contestants.bare_rounds)),

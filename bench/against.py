@@ -1,7 +1,7 @@
-"""`scripts/bench --against DIR`: the same work on this checkout and on another, turn by turn.
+"""`scripts/bench --against DIR`: the same work on this checkout and on another, in turn.
 
 Both are driven from outside, each by its own `scripts/colibri`: their schemas and modules may
-differ, their tools may not. Whatever is stored was made by calls, and sizes are those of the files.
+differ, their tools may not. All stored data comes from calls, and sizes are those of the files.
 A full run is kept in bench/AGAINST.md.
 """
 
@@ -47,9 +47,9 @@ class Amounts:
     """How much of everything."""
 
     rounds: int
-    calls: int  # of those whose size is measured
+    calls: int  # whose size is measured
     tasks: int
-    stories: int  # of 138 records each, in the log that is verified
+    stories: int  # each of 138 records, in the log to verify
 
 
 FULL = Amounts(rounds=15, calls=2_000, tasks=600, stories=360)
@@ -63,7 +63,7 @@ class Bar:
     limit: float
     at_least: bool = False
     absolute: bool = False
-    spread: bool = False  # "no worse": what the quartiles cannot tell from the limit is reached
+    spread: bool = False  # "no worse": reached if the quartiles include the limit
 
     def reached(self, ours: Values, theirs: Values) -> bool:
         low, median, high = quartiles(ours if self.absolute else ratios(ours, theirs))
@@ -100,7 +100,7 @@ Pair = list[Contestant]
 
 
 def main(there: Path, names: list[str], *, quick: bool) -> int:
-    """Measure, print, and keep what a full run of everything has found."""
+    """Measure and print; keep the results of a full run."""
     pair = [_checkout(HERE, report.ROOT), _checkout(THERE, there.resolve())]
     rows: Rows = {}
     amounts, began = QUICK if quick else FULL, time.monotonic()
@@ -125,24 +125,24 @@ def _checkout(name: str, root: Path) -> Contestant:
     return Contestant(name, (str(program), "serve"), Tools(create=equal))
 
 
-# What is measured. Each takes turns, and puts a value per round.
+# The measurements. Each alternates between the two and adds a value per round.
 
 
 def _size(amounts: Amounts, pair: Pair, rows: Rows) -> None:
-    """What calls leave in the file when it is closed, and what more of them write on the way."""
+    """What calls leave in the file after closing, and how much they write in between."""
     for one in pair:
         with project(one) as folder:
             before = _grown_to(one, folder, amounts.calls)
             grown = _grown_to(one, folder, amounts.calls) - before
             put(rows, one.name, BYTES, grown / amounts.calls)
             put(rows, one.name, PAGES, _pages(one, folder, amounts.calls // 4, 1))
-            # The fewest of three: what comes late on a busy machine makes a round of its own.
+            # The least of three: on a busy machine a late call makes an extra round.
             in_rounds = min(_pages(one, folder, amounts.calls, ROUND) for _ in range(3))
             put(rows, one.name, PAGES_IN_ROUNDS, in_rounds)
 
 
 def _grown_to(one: Contestant, folder: Path, count: int) -> int:
-    """The size of the file after so many calls more, with nothing left in its log."""
+    """The size of the file after so many more calls, with an empty log."""
     with one.start(folder) as server:
         server.greet()
         calls.in_flight(server, one.create(folder, count), most=1)
@@ -154,7 +154,7 @@ def _grown_to(one: Contestant, folder: Path, count: int) -> int:
 
 
 def _pages(one: Contestant, folder: Path, count: int, at_once: int) -> float:
-    """Frames that a call adds to the write-ahead log, if so many calls arrive together."""
+    """Frames that a call adds to the write-ahead log when so many calls arrive together."""
     with one.start(folder) as server:
         server.greet()
         calls.sequential(server, one.create(folder, 8))
@@ -168,7 +168,7 @@ def _pages(one: Contestant, folder: Path, count: int, at_once: int) -> float:
 
 @contextmanager
 def _log_that_only_grows(database: Path) -> Iterator[Path]:
-    """A reader holds its first state, so no checkpoint can begin the log from the start again."""
+    """A reader holds the first snapshot, so no checkpoint can restart the log."""
     reader = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     reader.execute("BEGIN")
     list(reader.execute("SELECT count(*) FROM sqlite_schema"))

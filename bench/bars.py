@@ -1,6 +1,6 @@
-"""The bars: what the figures are held against, each reached or missed by its median.
+"""The bars: limits for the figures, each reached or missed by the median.
 
-A bar that is missed stays where it is, and the results say so.
+A missed bar is not moved; the results report it.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,13 @@ from bench.stats import Rows, Values, quartiles, ratios
 from bench.workloads import calls, growth, memory, recall, rivals, servers, start, verify
 
 Workloads = dict[str, Rows]
-# The cases that a bar is about: what each is called, and its value in every round.
+# The cases that a bar covers: the name of each, and its value in every round.
 Cases = dict[str, Values]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A limit, and where the values come from. Of several cases each must keep to it."""
+    """A limit, and where the values come from. Every case must meet it."""
 
     text: str
     limit: float
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a bar came out: its worst case, and which cases missed it."""
+    """The result for a bar: its worst case, and which cases missed it."""
 
     bar: Bar
     worst: str
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def judge(workloads: Workloads) -> Iterator[Verdict]:
-    """The verdict on every bar that something was measured for."""
+    """The verdict on every bar that has measurements."""
     for bar in BARS:
         cases = bar.cases(workloads)
         if not cases:
@@ -82,7 +82,7 @@ def _pair(
 
 
 def _against(workload: str, metric: str, other: str) -> Callable[[Workloads], Cases]:
-    """Colibri against another, by the same figure."""
+    """Colibri's figure against another contestant's."""
     return _pair(workload, (COLIBRI, metric), (other, metric))
 
 

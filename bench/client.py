@@ -1,7 +1,7 @@
-"""The one client of all measurements: a subprocess, raw pipes, lines that were built before.
+"""The one client of all measurements: a subprocess, raw pipes, lines built in advance.
 
-Nothing is parsed while the clock runs: an answer is known by the bytes of its id. What came back is
-looked at afterwards, by `results`.
+Nothing is parsed while the clock runs: an answer is recognised by the bytes of its id. `results`
+checks the answers afterwards.
 """
 
 import json
@@ -26,7 +26,7 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
 
 class Line:
-    """A request, ready to be written, and the bytes that its answer has."""
+    """A request, ready to be written, and the bytes by which its answer is recognised."""
 
     __slots__ = ("data", "id", "marks")
 
@@ -45,7 +45,7 @@ def call(tool: str, arguments: JSON) -> Line:
 
 
 class Server:
-    """A running server, not yet greeted."""
+    """A running server, before the handshake."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None
@@ -77,7 +77,7 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """End its input; a server that does not end by itself is ended."""
+        """Close its input; a server that does not exit by itself is killed."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -89,7 +89,7 @@ class Server:
         self.process.stdout.close()
 
     def _ends_by_itself(self) -> bool:
-        """Read on until its end: a server that still writes must not block."""
+        """Keep reading until it exits: a server that still writes must not block."""
         deadline = time.monotonic() + GOODBYE
         while (left := deadline - time.monotonic()) > 0:
             if select.select([self._in], [], [], left)[0] and not os.read(self._in, 65536):
@@ -106,7 +106,7 @@ class Server:
             view = view[os.write(self._out, view) :]
 
     def ask(self, line: Line) -> bytes:
-        """Write a request and wait for its answer; the server may ask something meanwhile."""
+        """Write a request and wait for its answer; the server may send requests meanwhile."""
         self.send(line.data)
         while True:
             answer = self.next_line()
@@ -115,7 +115,7 @@ class Server:
             self._reply(answer)
 
     def _reply(self, line: bytes) -> None:
-        """Answer what a server asks its client, with nothing; drop notifications and words."""
+        """Answer a server's request with an empty result; drop notifications and log lines."""
         message = json.loads(line) if line.startswith(b"{") else {}
         if "method" in message and "id" in message:
             result: JSON = {"roots": []} if message["method"] == "roots/list" else {}
@@ -128,7 +128,7 @@ class Server:
         return self._lines.popleft()
 
     def _receive(self) -> None:
-        """What has come, cut into lines; blocks for the first byte, but not for ever."""
+        """Split what arrived into lines; blocks for the first byte, with a timeout."""
         if not select.select([self._in], [], [], PATIENCE)[0]:
             raise TimeoutError(f"no answer within {PATIENCE:g} s")
         data = os.read(self._in, 1 << 20)
@@ -138,7 +138,7 @@ class Server:
         self._lines.extend(lines)
 
     def take(self) -> list[bytes]:
-        """All lines that are there, at least one."""
+        """All lines that have arrived, at least one."""
         if not self._lines:
             self._receive()
         lines = list(self._lines)
@@ -150,7 +150,7 @@ class Server:
 
 
 def results(lines: list[Line], answers: list[bytes]) -> list[JSON]:
-    """The results of calls, all of them good and each there once; raises otherwise."""
+    """The results of calls; raises unless each succeeded and was answered once."""
     by_id = {}
     for answer in answers:
         message = json.loads(answer)
@@ -166,7 +166,7 @@ def results(lines: list[Line], answers: list[bytes]) -> list[JSON]:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Ours, without what would change a server or a Python behind our back."""
+    """Our environment, without variables that would change a server or a Python unnoticed."""
     ours = ("COLIBRI_", "AMS_", "CLAUDE_", "PYTHON", "COVERAGE_", "BENCH_", "NODE_OPTIONS")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**kept, **extra}

@@ -1,8 +1,8 @@
-"""Who is measured: how each one is started, and which of its tools do the same work.
+"""The programs that are measured: how each is started, and which of its tools do the same work.
 
 floor    what no server can beat: an interpreter that does nothing, a loop without a server
-stacks   what servers are built on, each with the equal tool of stacks/ledger.py
-rivals   what a user would pick instead, from npm, as they are, with their own tools
+stacks   what servers are built on, each with the same tool, from stacks/ledger.py
+rivals   what a user would pick instead, from npm, unchanged, with their own tools
 """
 
 import json
@@ -34,7 +34,7 @@ MEMORY, TASKMASTER, BACKLOG, SHRIMP = (
 
 @dataclass(frozen=True)
 class Tools:
-    """A server's tools for the same four things; None where it has none."""
+    """A server's tools for the same four things; None if it has no such tool."""
 
     create: Callable[[Path, int], Line]
     list: Callable[[Path], Line] | None = None
@@ -43,7 +43,7 @@ class Tools:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A server: its command, its tools, and what it needs around it."""
+    """A server: its command, its tools, and what it needs to run."""
 
     name: str
     command: tuple[str, ...]
@@ -52,11 +52,11 @@ class Contestant:
     prepare: Callable[[Path], None] = lambda folder: None
 
     def start(self, folder: Path) -> Server:
-        """A process in a folder that was prepared before."""
+        """Start a process in a folder that is already prepared."""
         return Server(self.command, folder, self.environment(folder))
 
     def create(self, folder: Path, calls: int) -> list[Line]:
-        """So many calls that make a task, no two alike."""
+        """So many calls that create a task, no two the same."""
         return [self.tools.create(folder, next(_numbers)) for _ in range(calls)]
 
 
@@ -69,7 +69,7 @@ class Field:
 
 
 def gather(makers: Iterable[Callable[[], Contestant]]) -> Field:
-    """Install what is missing; whoever cannot be had is named with the reason."""
+    """Install what is missing; a contestant that cannot be installed is listed with the reason."""
     found = Field()
     for maker in makers:
         try:
@@ -79,7 +79,7 @@ def gather(makers: Iterable[Callable[[], Contestant]]) -> Field:
     return found
 
 
-# The product. The command is the one that scripts/colibri ends in.
+# The product, with the command that scripts/colibri runs last.
 
 
 def colibri() -> Contestant:
@@ -103,7 +103,7 @@ def bare() -> Contestant:
 
 
 def bare_rounds() -> Contestant:
-    """Colibri's own rows, written by a loop that takes what has come as a round."""
+    """Colibri's own rows, written by a loop that treats all waiting calls as a round."""
     return _stack(BARE_ROUNDS, str(install.colibri()), str(install.STACKS / "bare_rounds.py"))
 
 
@@ -117,7 +117,7 @@ def fastmcp() -> Contestant:
 
 
 def typescript() -> Contestant:
-    script = str(install.beside(install.npm("sdk"), "typescript_sdk.mjs"))
+    script = str(install.copy_script(install.npm("sdk"), "typescript_sdk.mjs"))
     return _stack(TYPESCRIPT, "node", script)
 
 
@@ -130,7 +130,7 @@ def equal(folder: Path, number: int) -> Line:
 
 
 def one_sync(contestant: Contestant) -> Contestant:
-    """The same stack, but its first commit of a call waits for no disk, as Colibri's does not."""
+    """The same stack, but a call's first commit is not synced, as in Colibri."""
     return Contestant(
         contestant.name + ONE_SYNC,
         contestant.command,
@@ -140,7 +140,7 @@ def one_sync(contestant: Contestant) -> Contestant:
 
 
 def interpreters() -> dict[str, tuple[str, ...]]:
-    """Programs that only start and end."""
+    """Programs that only start and exit."""
     programs: dict[str, tuple[str, ...]] = {PASS: (str(install.colibri()), "-c", "pass")}
     return programs | ({ZERO: ("node", "-e", "0")} if shutil.which("node") else {})
 
@@ -149,7 +149,7 @@ def interpreters() -> dict[str, tuple[str, ...]]:
 
 
 def memory() -> Contestant:
-    """The reference memory server: entities stand for tasks; it has no next."""
+    """The reference memory server: entities stand in for tasks; it has no tool for the next one."""
 
     def create(folder: Path, number: int) -> Line:
         entity = {"name": f"task {number}", "entityType": "task", "observations": [_title(number)]}
@@ -219,7 +219,7 @@ def backlog() -> Contestant:
 
 
 def shrimp() -> Contestant:
-    """It has no tool that names the next task: that is left out."""
+    """It has no tool for the next task, so that figure is left out."""
 
     def create(folder: Path, number: int) -> Line:
         task = {

@@ -1,7 +1,7 @@
-"""What is compared with, installed by package name into bench/.contestants, once per version.
+"""Installs the contestants by package name into bench/.contestants, once per version.
 
-Each folder there holds one environment and a stamp that names what it was built from; another
-version in a table below builds it again. A package that cannot be installed here is not an error of
+Each folder there holds one environment and a stamp that says what it was built from; a changed
+version in a table below rebuilds it. A package that cannot be installed here is not an error of
 the benchmark: its contestants are left out, and the results say why.
 """
 
@@ -35,7 +35,7 @@ NPM: dict[str, tuple[str, ...]] = {
 
 
 class Missing(Exception):
-    """A contestant cannot be had on this machine; the text says why."""
+    """A contestant cannot be installed on this machine; the text says why."""
 
 
 def python(name: str) -> Path:
@@ -50,7 +50,7 @@ def python(name: str) -> Path:
 
 
 def colibri() -> Path:
-    """The interpreter of an environment with what `scripts/setup run` installs, and no more."""
+    """The interpreter of an environment with only what `scripts/setup run` installs."""
     folder = FOLDER / "py-colibri"
     with _Build(folder, (environment.lock_id("run").strip(),)) as build:
         if build.needed:
@@ -74,8 +74,8 @@ def npm(name: str) -> Path:
     return folder
 
 
-def beside(packages: Path, script: str) -> Path:
-    """A script of bench/stacks, copied to where Node finds these packages."""
+def copy_script(packages: Path, script: str) -> Path:
+    """Copy a script of bench/stacks to where Node finds these packages."""
     return Path(shutil.copy(STACKS / script, packages / script))
 
 
@@ -85,7 +85,7 @@ def version(requirement: str) -> str:
 
 
 class _Build:
-    """Says whether a folder must be built, from nothing, and stamps it when that went well."""
+    """Says whether a folder must be built, empties it, and stamps it after a successful build."""
 
     def __init__(self, folder: Path, wanted: tuple[str, ...]) -> None:
         self._stamp = folder / "stamp"

@@ -1,8 +1,8 @@
 """`scripts/large_log RECORDS DIRECTORY`: a log of any size, exported and verified in little memory.
 
-A real store is built, or taken if it is there; then `colibri export`, colibri_verify.py and
-verify.mjs under Node run one after the other. Each has to find the log good and to stay under
-256 MB. Ten million records take the better part of an hour and 15 GB.
+A real store is built, unless it exists; then `colibri export`, colibri_verify.py and verify.mjs
+under Node run one after the other. Each must find the log valid and stay under 256 MB. Ten million
+records take most of an hour and 15 GB.
 """
 
 import os
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measured(name: str, command: list[str], folder: Path) -> int:
-    """Run it and say what it took; 0 if it ended well and within the limit."""
+    """Run it and print its time and memory; 0 if it succeeded within the limit."""
     output = folder / f"{name}.txt"
     started = time.monotonic()
     with output.open("wb") as file:

@@ -1,4 +1,4 @@
-"""What the figures were made with: the machine, and the versions of everything."""
+"""Describes what the figures were measured with: the machine, and the versions of everything."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ def _processor() -> str:
 
 
 def _file_system() -> str:
-    """Of the folder that temporary projects are made in."""
+    """The file system of the folder for temporary projects."""
     listed = _said(
         "df", "-P" if sys.platform == "darwin" else "-PT", tempfile.gettempdir()
     ).splitlines()

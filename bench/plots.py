@@ -64,7 +64,7 @@ def lines(
     curves: Mapping[str, Sequence[float]],
     bad: set[str],
 ) -> str:
-    """A line per curve over sizes on a logarithmic axis; the bad ones are named and in colour."""
+    """A line per curve over sizes on a logarithmic axis; bad ones are labelled and coloured."""
     height, base = 300, 250
     least, most = math.log10(sizes[0]), math.log10(sizes[-1])
     top = max(2.5, *(max(values) for values in curves.values())) * 1.05
@@ -100,7 +100,7 @@ def lines(
 
 
 def number_(value: float) -> str:
-    """Three digits that mean something."""
+    """A number with three significant digits."""
     if value == 0 or abs(value) >= 1000:
         return f"{value:,.0f}"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))

@@ -1,4 +1,4 @@
-"""bench/results.json as bench/RESULTS.md, as plots, and as the block in docs/performance.md."""
+"""Turns bench/results.json into bench/RESULTS.md, plots and the block in docs/performance.md."""
 
 import json
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from bench.stats import Rows, Values, quartiles, ratios
 from bench.workloads import calls, disks, growth, memory, rivals, servers, start, verify
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "bench"  # what a full run is kept in
-QUICK = ROOT / "bench" / ".quick"  # a quick one changes nothing that is kept
+KEPT = ROOT / "bench"  # where a full run is kept
+QUICK = ROOT / "bench" / ".quick"  # a quick run changes nothing that is kept
 PROSE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- the bars: made by scripts/bench -->", "<!-- end of the bars -->"
 
 Figures = dict[str, Any]
 
-# workload -> its heading, what is said under it, the row that the others are compared with
+# workload -> its heading, the text below it, the row that the others are compared with
 SECTIONS: dict[str, tuple[str, str, str]] = {
     "start": (
         "Cold start",
@@ -70,7 +70,7 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
     "verify": (
         "Verification and sealing",
         "A bare loop reads the same rows and computes the same two hashes, and nothing else; the"
-        " check also parses, links, replays every rule and compares every row beside the log.",
+        " check also parses, links, replays every rule and compares every row with the log.",
         verify.WHOLE,
     ),
     "servers": (
@@ -133,7 +133,7 @@ BARS: tuple[tuple[str, str, str, str, str], ...] = (
 
 
 def write(figures: Figures, folder: Path) -> None:
-    """Everything that is made of the figures."""
+    """Write every file that is made from the figures."""
     (folder / "plots").mkdir(parents=True, exist_ok=True)
     text = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
     (folder / "results.json").write_text(text, encoding="utf-8")
@@ -146,7 +146,7 @@ def write(figures: Figures, folder: Path) -> None:
 
 
 def load(folder: Path) -> Figures | None:
-    """The figures that were written last."""
+    """The figures of the last run."""
     file = folder / "results.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
@@ -218,7 +218,7 @@ def _cells(verdict: Verdict) -> tuple[str, str, str, str]:
 
 
 def _table(rows: Rows, base: str) -> str:
-    """Contestants down, figures across; what they are of the base's, if that has the figure."""
+    """Contestants down, figures across, each with its ratio to the base's figure, if it has one."""
     metrics = list(dict.fromkeys(metric for figures in rows.values() for metric in figures))
     lines = [f"| | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
     for name, figures in rows.items():
@@ -256,7 +256,7 @@ def _span(low: float, high: float) -> str:
 
 
 def pictures(figures: Figures) -> Iterator[tuple[str, str]]:
-    """File name and SVG of each plot that there are figures for."""
+    """File name and SVG of each plot that has figures."""
     for workload, metric, name, title, subtitle in BARS:
         rows = figures["workloads"].get(workload, {})
         shown = [
@@ -291,7 +291,7 @@ def _growth_plot(rows: Rows) -> str:
 
 
 def with_block(prose: str, figures: Figures) -> str:
-    """The prose with its block made anew."""
+    """The page with its block rewritten."""
     before, rest = prose.split(BEGIN)
     after = rest.split(END)[1]
     machine = figures["machine"]

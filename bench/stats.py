@@ -1,4 +1,4 @@
-"""Figures: values per round, their median and spread, ratios of what was measured side by side."""
+"""Figures: values per round, their median and spread, and ratios measured side by side."""
 
 import statistics
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """The first, the median, the third; of few values, the least and the greatest."""
+    """First quartile, median, third quartile; for few values, the smallest and the largest."""
     if len(values) < 4:
         return min(values), statistics.median(values), max(values)
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -22,13 +22,13 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> Values:
-    """Round by round: what the machine did in a round, it did to both.
+    """Round by round, since a slow moment of the machine affects both in the same round.
 
-    Where one has fewer rounds, its last ones are missing.
+    If one has fewer rounds, its last ones are missing.
     """
     return [our / their for our, their in zip(ours, theirs, strict=False)]
 
 
 def put(rows: Rows, contestant: str, metric: str, value: float) -> None:
-    """Kept to five digits: more is noise."""
+    """Add a value, rounded to five digits: more is noise."""
     rows.setdefault(contestant, {}).setdefault(metric, []).append(float(f"{value:.5g}"))

@@ -1,13 +1,13 @@
-"""Large stores, built through the store's own functions, so that every record is a real one.
+"""Builds large stores with the store's own functions, so that every record is real.
 
     tasks    any number of tasks, every second one with dependencies, every 50th with a sealed
-             session of four thoughts: what the tools are asked for as the store grows
+             session of four thoughts: for measuring the tools as the store grows
     log      stories of a session with its task, thoughts and reads, each call with its enter and
-             exit, and one open session of many thoughts: what verification and sealing work on
+             exit, and one open session of many thoughts: for verification and sealing
     project  tasks in all states, some of them held, and open sessions with many thoughts of many
-             words: what the brief tells and search looks through
+             words: for the brief and for search
 
-A large one takes minutes to build and is kept in bench/.contestants; measured is a copy.
+A large one takes minutes to build and is kept in bench/.contestants; a copy is measured.
 """
 
 import os
@@ -43,13 +43,13 @@ AGENT = "agent-7"
 CONTENT = "Because the tests of part 7 say so; the other way would cost a copy of each row."
 LARGE = "S-large"
 SESSION_EVERY, SESSION_THOUGHTS = 50, 4
-# Per task its two records within a call; per session an enter, a record and an exit for each call.
+# Per task two records within a call; per session an enter, a record and an exit for each call.
 RECORDS_PER_TASK = 4 + 3 * (SESSION_THOUGHTS + 2) / SESSION_EVERY
 KEPT = install.FOLDER / "stores"
 
 
 def put(build: Callable[..., None], project: Path, *size: int) -> Path:
-    """A store of this kind and size in a project: built now, or copied from where it is kept."""
+    """Put a store of this kind and size into a project: built now, or copied from the cache."""
     kept = KEPT / f"{build.__name__}-{'-'.join(map(str, size))}-{_made_by()}"
     if not kept.exists():
         print(f"   building {kept.name}", file=sys.stderr, flush=True)
@@ -62,7 +62,7 @@ def put(build: Callable[..., None], project: Path, *size: int) -> Path:
 
 
 def _made_by() -> str:
-    """Eight digits that change with whatever decides what is in a store."""
+    """Eight digits that change with any code that decides what is in a store."""
     digest = sha256(Path(__file__).read_bytes())
     for folder, pattern in (("core", "ledger.py"), ("store", "**/*")):
         for file in sorted((install.ROOT / "src" / "colibri" / folder).glob(pattern)):
@@ -134,7 +134,7 @@ def project(path: str, task_count: int, session_count: int, thought_count: int) 
 
 
 def some_thought(number: int) -> str:
-    """Some 25 words: of each twenty nearly every thought has one, most words are of few."""
+    """About 25 words: twenty are common, one of which is in nearly every thought; most are rare."""
     rare = [f"{_PARTS[number * 7919 % 89 % 30]}{number * step % 4999}" for step in (3, 17, 101)]
     usual = [_PARTS[number * step % 97 % 30] for step in (1, 5, 11, 29, 31, 37)]
     return (
@@ -194,7 +194,7 @@ def log(path: str, records: int, thoughts: int) -> None:
 
 
 def _open(path: str) -> Opened:
-    """Opened for building: nobody needs this file after a power cut, so nothing is synced."""
+    """Open it for building: the file need not survive a power cut, so nothing is synced."""
     opened = open_writer(
         path,
         lock_timeout=10,
@@ -224,7 +224,7 @@ class Builder:
         given: dict[str, Any] | None = None,
         **named: str | None,
     ) -> None:
-        """A call with its arguments: what it names, and what else is given."""
+        """Write a call with its arguments: the ids it names, and the others."""
         self._call = f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"
         self._named = {"session": None, "task": None, "agent": AGENT, **named}
         arguments = {f"{name}_id": id for name, id in named.items()} | (given or {})
@@ -245,7 +245,7 @@ class Builder:
         session: str | None = None,
         task: str | None = None,
     ) -> Entry:
-        """Append, as the functions of the store ask for it."""
+        """Append a record; the store's functions call this."""
         made = {"session": session, "task": task}
         self._named |= {name: id for name, id in made.items() if id is not None}
         return self.chain.append(kind, payload, at=AT, call=self._call, **self._named)
@@ -268,12 +268,12 @@ class Builder:
         self.call("thought_record", act, given, session=session, task=task)
 
     def create(self, fields: dict[str, Any]) -> None:
-        """A task, whose id its call makes."""
+        """Create a task; the call assigns its id."""
         create = partial(task_changes.create, self.db, self.record, fields=fields, now=AT)
         self.call("task_create", create, fields)
 
     def move(self, session: str, task: str, steps: Sequence[str]) -> None:
-        """By a session, which holds it unless it is done then."""
+        """Move a task in a session, which keeps the claim unless the task is then done."""
 
         def act() -> None:
             asked = Asked(sessions.get(self.db, session), None, True, None, AT, 60)

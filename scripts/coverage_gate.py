@@ -1,6 +1,6 @@
-"""Fail when tests miss too much: reads the report of `coverage json`, prints a table and each gap.
+"""Fails if coverage is too low: reads the report of `coverage json`, prints a table and each gap.
 
-Lines: all of them, everywhere. Branches: the share that the table below asks of each package.
+Lines: all of them, everywhere. Branches: the percentage that the table below sets per package.
 """
 
 import json
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# package -> percent of branches; what is not listed answers for its lines only
+# package -> percent of branches; packages not listed are checked by lines only
 BRANCHES = {"core": 100, "store": 100, "tools": 100, "server": 99}
 
 
 @dataclass
 class Package:
-    """Counts over the files of one package; `gaps` are places to look at, ready to print."""
+    """Totals over the files of one package; `gaps` are the uncovered places, ready to print."""
 
     lines: int = 0
     lines_run: int = 0

@@ -1,14 +1,13 @@
-"""Make the private environments of this clone; called by scripts/setup with `run` or `dev`.
+"""Makes the private environments of this clone; called by scripts/setup with `run` or `dev`.
 
     .venv             run: locks/run.txt    dev: locks/dev.txt, which contains run
     .venv-client-1x   dev: locks/client-1x.txt
 
 Each environment holds a stamp per level it serves: the first line of the lock file it was built
-from, written last. No stamp, or another line, and the environment is built again from nothing.
+from, written last. If the stamp is missing or differs, the environment is rebuilt from scratch.
 
-Both names are links to directories beside them. A new environment is built in a directory of its
-own and then takes the link's place in one step, so that servers that run or start meanwhile always
-find a whole one.
+Both names are links to directories next to them. A new environment is built in its own directory
+and then swapped in by one rename: servers that run or start meanwhile always find a complete one.
 """
 
 import contextlib
@@ -31,17 +30,17 @@ LEVELS: dict[str, dict[Path, tuple[str, ...]]] = {
     "run": {VENV: ("run",)},
     "dev": {VENV: ("run", "dev"), CLIENT: ("client-1x",)},
 }
-BUILT = ".env-"  # how the names of the directories begin
+BUILT = ".env-"  # prefix of the directories' names
 UNAVAILABLE = 75
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text is for the user."""
+    """Set-up cannot continue; the text is for the user."""
 
 
 def main(level: str) -> None:
     with (ROOT / ".setup.lock").open("a") as lock:
-        # Children share the lock: a pip that outlives us keeps others out of its environment.
+        # Children share the lock: if pip outlives this process, others still stay out.
         os.set_inheritable(lock.fileno(), True)
         acquire(lock)
         for env, stamps in LEVELS[level].items():
@@ -70,7 +69,7 @@ def build(env: Path, stamps: tuple[str, ...]) -> None:
     try:
         install(new, ROOT / f"locks/{stamps[-1]}.txt")
         if env == VENV:
-            # Relative, so that the clone can be moved. A path line is the cheapest editable one.
+            # Relative, so that the clone can be moved; a .pth line is the cheapest way to install.
             (site_packages(new) / "colibri.pth").write_text("../../../../src\n")
             (new / "bin/colibri").symlink_to("../../scripts/colibri")
         for name in stamps:
@@ -82,7 +81,7 @@ def build(env: Path, stamps: tuple[str, ...]) -> None:
 
 
 def switch(env: Path, new: Path) -> None:
-    """Have the name stand for the new directory."""
+    """Point the name at the new directory."""
     if env.is_dir() and not env.is_symlink():  # as older versions of this program left it
         env.rename(tempfile.mkdtemp(prefix=BUILT, dir=ROOT))
     link = new / "link"
@@ -91,7 +90,7 @@ def switch(env: Path, new: Path) -> None:
 
 
 def remove_unused() -> None:
-    """Directories that no name stands for: replaced, or left by a set-up that was interrupted."""
+    """Delete directories that no name points at: replaced, or left by an interrupted set-up."""
     used = {env.resolve() for envs in LEVELS.values() for env in envs}
     for directory in ROOT.glob(f"{BUILT}*"):
         if directory.resolve() not in used:
@@ -99,7 +98,7 @@ def remove_unused() -> None:
 
 
 def install(env: Path, lock: Path) -> None:
-    """Wheels only, each with a known hash: nothing is built and nothing unpinned comes in."""
+    """Install wheels only, each with a known hash: nothing is built and nothing is unpinned."""
     venv.create(env, symlinks=True)
     python = str(env / "bin/python")
     uv = shutil.which("uv")
@@ -116,7 +115,7 @@ def run(command: list[str], complaint: str) -> None:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        stdin=subprocess.DEVNULL,  # ours may be the wire
+        stdin=subprocess.DEVNULL,  # ours may be the client's pipe
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -142,7 +141,7 @@ def site_packages(env: Path) -> Path:
 
 
 def say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the client has gone; finish for its next start
+    with contextlib.suppress(OSError):  # the client is gone; finish for its next start
         print(f"colibri: {text}", file=sys.stderr, flush=True)
 
 

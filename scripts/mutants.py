@@ -1,12 +1,12 @@
-"""Mutants: the source with one small thing wrong, chosen by rule; called by scripts/mutants.
+"""Mutation testing: breaks the source in one small place at a time; called by scripts/mutants.
 
     scripts/mutants            12 each of core, store and server; half an hour or less
     scripts/mutants --list     only name them
     scripts/mutants WORD…      only those whose name has one of these words
 
-Each mutant lives in a copy of the tree, where a test must fail: first those that own the file, most
-of them by its name, then those of its layer. That test must pass without the mutant and fail again
-with it. The choice depends on the seed and on the changed text alone: a change elsewhere leaves it.
+Each mutant runs in a copy of the tree, where a test must fail: first the tests that own the file,
+mostly found by its name, then those of its layer. That test must pass without the mutant and fail
+again with it. The choice depends only on the seed and the changed text, not on changes elsewhere.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "colibri"
 SEED, PER_LAYER, PER_FILE, WORKERS = "1", 12, 2, 2
-PATIENCE = 900  # seconds for one run of tests; one that does not end has noticed nothing
-# Who is asked when the tests that own a file have noticed nothing: one after another.
+PATIENCE = 900  # seconds for one run of tests; a run that does not end counts as passed
+# The tests to run, one group after another, if the tests that own a file pass.
 LAYERS = {
     "core": ["tests/core", "tests/verify", "tests/store"],
     "store": ["tests/store", "tests/tools", "tests/e2e", "tests/cli"],
     "server": ["tests/server", "tests/contract", "tests/test_main.py", "tests/e2e"],
 }
-# Files whose tests have another name.
+# Files whose tests have a different name.
 OWNERS = {
     "core/check": "verify/test_three_verifiers.py",
     "core/escapes.py": "core/test_redaction.py",
@@ -56,7 +56,7 @@ OWNERS = {
     "store/sqlite/altered_tasks.py": "store/test_verify.py",
     "store/sqlite/search.py": "store/test_tasks.py",
 }
-# Mutants that change nothing anybody could see: the beginning of their name, and why.
+# Mutants without a visible effect: the beginning of their name, and why.
 EQUIVALENT: dict[str, str] = {
     "core/check/calls.py Calls.change: 7 -> 8": "a shortcut: names that are not equal at once are"
     " compared one by one",
@@ -98,7 +98,7 @@ class Mutant:
 
 
 def chosen() -> list[Mutant]:
-    """The lowest ranks of each layer: at most one of a function, few of a file."""
+    """The lowest ranks of each layer: at most one per function, few per file."""
     found: list[Mutant] = []
     for layer in LAYERS:
         files = sorted((PACKAGE / layer).rglob("*.py"))
@@ -138,7 +138,7 @@ def candidates(file: Path) -> Iterator[Mutant]:
 
 
 def _nodes(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
-    """What runs when a function runs, with the name of that function."""
+    """The nodes that run when a function runs, with that function's name."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params"):
             continue
@@ -155,7 +155,7 @@ def _nodes(node: ast.AST, where: str) -> Iterator[tuple[str, ast.expr | ast.stmt
 
 
 def _is_words(node: object) -> bool:
-    """Docstrings, log lines and asserts: nobody claims anything about them."""
+    """Docstrings, log lines and asserts, which tests need not cover."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(node, ast.Call):
@@ -188,7 +188,7 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
 
 
 def _joins_text(node: ast.BinOp) -> bool:
-    """Minus between texts is an error at once: no test need be good to see it."""
+    """Subtracting texts always raises: even a poor test would notice."""
     return any(
         isinstance(side, ast.JoinedStr)
         or (isinstance(side, ast.Constant) and isinstance(side.value, str | bytes))
@@ -196,11 +196,11 @@ def _joins_text(node: ast.BinOp) -> bool:
     )
 
 
-# The hunt.
+# Running the tests.
 
 
 class Trees:
-    """Copies of the tree, one for each worker, and one that stays as it is."""
+    """Copies of the tree, one for each worker and one that stays unchanged."""
 
     def __init__(self, scratch: Path) -> None:
         self.whole = self._copy(scratch / "whole")
@@ -226,7 +226,7 @@ class Trees:
         return tree
 
     def hunt(self, mutant: Mutant) -> str:
-        """What noticed it; empty if nothing did."""
+        """The test that noticed it; empty if none did."""
         tree = self._free.get()
         mutant.write(tree)
         try:
@@ -241,7 +241,7 @@ class Trees:
     def _noticed(self, tree: Path, tests: list[str]) -> str:
         while True:
             output, timed_out = pytest(tree, tests, self._unsound)
-            if timed_out:  # a test that hangs is ended by its own time limit, and fails
+            if timed_out:  # a hanging test is ended by its own time limit and fails
                 return ""
             failed = _failed(output)
             for test in failed:
@@ -249,7 +249,7 @@ class Trees:
                     return test
             if not failed:
                 return ""
-            self._unsound.update(failed)  # the machine, or a copy of the tree: not the mutant
+            self._unsound.update(failed)  # the machine or the copy is to blame, not the mutant
 
 
 def _failed(output: str) -> list[str]:
@@ -259,13 +259,13 @@ def _failed(output: str) -> list[str]:
 
 def _fails(tree: Path, test: str) -> bool:
     output, timed_out = pytest(tree, [test])
-    if "ERROR: not found" in output:  # a name that a shell would not take either: all of its kind
+    if "ERROR: not found" in output:  # pytest cannot select this name: run the whole function
         output, timed_out = pytest(tree, [test.partition("[")[0]])
     return timed_out or bool(_failed(output))
 
 
 def owners(file: str) -> Iterator[list[str]]:
-    """Who must notice: the tests that own the file, then those of its layer."""
+    """The tests that must notice: those that own the file, then those of its layer."""
     layer, tests = file.partition("/")[0], ROOT / "tests"
     own = sorted((tests / layer).rglob(f"test_{Path(file).stem}*.py"))
     other = OWNERS.get(file) or OWNERS.get(Path(file).parent.as_posix())
@@ -279,7 +279,7 @@ def owners(file: str) -> Iterator[list[str]]:
 
 
 def pytest(tree: Path, tests: list[str], without: Iterable[str] = ()) -> tuple[str, bool]:
-    """What a run said that ends with the first failure; whether it never ended."""
+    """The output of a run that stops at the first failure, and whether it timed out."""
     options = [
         "-x",
         "-q",
@@ -305,7 +305,7 @@ def pytest(tree: Path, tests: list[str], without: Iterable[str] = ()) -> tuple[s
             env={**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
-            start_new_session=True,  # a test may signal all of its group
+            start_new_session=True,  # a test may signal its whole process group
             timeout=PATIENCE,
             check=False,
             stdin=subprocess.DEVNULL,

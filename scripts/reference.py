@@ -1,11 +1,11 @@
-"""Write docs/tools.md and docs/cli.md; called by scripts/reference.
+"""Writes docs/tools.md and docs/cli.md; called by scripts/reference.
 
-    scripts/reference [FILE]            write them, or the one that has this name
+    scripts/reference [FILE]            write both, or the one with this name
     scripts/reference --check [FILE]    only say whether they are current
 
-Arguments come from the declarations that the server checks by, the answers to mistakes from a
-server that is started for them, the commands from their help. Nothing in it depends on the time or
-the place, nor on the Python that runs it.
+Arguments come from the server's own declarations, the answers to mistakes from a server started
+here, the commands from their help. The result does not depend on the time, the directory or the
+Python version.
 """
 
 import json
@@ -131,7 +131,7 @@ REFUSALS: dict[str, tuple[str, ...]] = {
     "merkle_root": ("ERR_SESSION_NOT_FOUND", "ERR_NOT_FINALIZED", "ERR_NOT_FOUND"),
 }
 
-# What the name of a field in an answer does not say.
+# Explanations for fields of answers whose names are not enough.
 FIELDS = {
     ("task_get", "needs"): "by state: what is missing before the task may move to it",
     ("task_next_actions", "tasks[].needs"): "by state: what is missing before it may move to it",
@@ -253,7 +253,7 @@ def render_cli() -> str:
 RENDER = {"tools.md": render_tools, "cli.md": render_cli}
 
 
-# What is declared.
+# Declarations.
 
 
 def section(tool: Tool) -> str:
@@ -290,7 +290,7 @@ def arguments_table(struct: type[msgspec.Struct]) -> list[str]:
 
 
 def answer_table(tool: Tool) -> list[str]:
-    """What a successful answer holds; of a struct that an earlier tool answers with, its name."""
+    """The fields of a successful answer; for a struct of an earlier tool, only a reference."""
     assert tool.output is not None
     first = next(one.name for one in CATALOGUE if one.output is tool.output)
     if first != tool.name:
@@ -307,7 +307,7 @@ def answer_table(tool: Tool) -> list[str]:
 
 
 def answer_fields(shape: JSON, prefix: str, seen: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The fields of an object and those within them; a shape that was told before is named."""
+    """The fields of an object, nested ones too; a shape shown before is only named."""
     for name, value in shape["properties"].items():
         absent = "" if name in shape["required"] else ", may be missing"
         path = f"{prefix}{name}"
@@ -321,7 +321,7 @@ def answer_fields(shape: JSON, prefix: str, seen: dict[str, str]) -> Iterator[tu
 
 
 def within(shape: JSON) -> Iterator[JSON]:
-    """A shape, its options and its items: one of them may be an object with fields."""
+    """A shape, its alternatives and its items: any of them may be an object with fields."""
     yield shape
     yield from shape.get("anyOf", ())
     if "items" in shape:
@@ -386,12 +386,12 @@ def refusals_table(codes: tuple[str, ...]) -> list[str]:
     ]
 
 
-# What a server answers.
+# Answers of a server.
 
 
 @contextmanager
 def server(project: str) -> Iterator[Ask]:
-    """A real server; calling it calls a tool and gives the CallToolResult."""
+    """A real server, as a function that calls a tool and returns the CallToolResult."""
     ours = ("COLIBRI_", "AMS_", "CLAUDE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     process = subprocess.Popen(
@@ -419,7 +419,7 @@ def server(project: str) -> Iterator[Ask]:
 
 
 def prepare(ask: Ask) -> None:
-    """The tasks and sessions that the mistakes are made with."""
+    """Create the tasks and sessions that the mistakes need."""
     ask("task_create", title="Draw the plan")
     ask("task_create", title="Build the house", depends_on=["T-0001"])
     ask("task_create", title="Paint the door")
@@ -438,7 +438,7 @@ def prepare(ask: Ask) -> None:
 
 
 def _without_times(answer: JSON) -> JSON:
-    """What would be another at every run: times, and the hash that covers one."""
+    """The answer without what changes at every run: times, and the hash that covers one."""
     text = re.sub(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", "TIME", json.dumps(answer))
     shown: JSON = json.loads(re.sub(r"[0-9a-f]{64}", "HASH", text))
     return shown

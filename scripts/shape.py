@@ -1,11 +1,11 @@
-"""The shape of the code, as numbers: files, functions, import cycles; called by scripts/shape.
+"""Measures the code: files, functions, import cycles; called by scripts/shape.
 
     scripts/shape            write the table in ARCHITECTURE.md
     scripts/shape --check    only say whether it is current, and which goals are missed
     scripts/shape DIR        print the figures of another checkout
 
-A function's length is that of its text from `def` to its last line, nested ones counted again. An
-import counts wherever it is written, also in a function; one under TYPE_CHECKING is type-only.
+A function's length is counted from `def` to its last line, nested functions included. An import
+counts wherever it is, also in a function; one under TYPE_CHECKING is type-only.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Figures = dict[str, int]
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: what it was before each fact was stored once, and where it should be."""
+    """A line of the table: the value before each fact was stored only once, and the goal."""
 
     name: str
     before: int
@@ -62,7 +62,7 @@ ROWS = (
 
 
 def measure(root: Path) -> Figures:
-    """What is true of a checkout, by the names of the rows."""
+    """The figures of a checkout, by the names of the rows."""
     package = root / "src" / "colibri"
     trees = {file: ast.parse(file.read_bytes()) for file in sorted(package.rglob("*.py"))}
     lines = {file: _lines(file) for file in trees}
@@ -140,7 +140,7 @@ def _target(package: Path, module: str, name: str) -> str:
 
 
 def largest_cycle(imports: Iterable[Import]) -> int:
-    """How many modules can all reach each other; 0 without a cycle."""
+    """The size of the largest group of modules that all reach each other; 0 without a cycle."""
     graph: dict[str, set[str]] = {}
     for one in imports:
         graph.setdefault(one.by, set()).add(one.of)
@@ -170,7 +170,7 @@ def _imports_apsw(tree: ast.Module) -> bool:
 
 
 def _attributes(tree: ast.Module) -> int:
-    """Names that the context has for itself: set on self, or in the class; its methods aside."""
+    """Attributes of the context: set on self or in the class, without its methods."""
     found: set[str] = set()
     for kind in ast.walk(tree):
         if isinstance(kind, ast.ClassDef) and kind.name == "ColibriServerContext":
@@ -187,7 +187,7 @@ def _attributes(tree: ast.Module) -> int:
 
 
 def render(page: str, figures: Figures) -> str:
-    """The page with its table made again; the words around it stay."""
+    """The page with its table rewritten; the text around it stays."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = ["| | before | now | goal |", "|---|---:|---:|---|"]

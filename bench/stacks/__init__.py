@@ -1,1 +1,1 @@
-"""Programs that are measured or that measure, each run by its path in a process of its own."""
+"""Programs that are measured or that measure, each run by its path as a separate process."""

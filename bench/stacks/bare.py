@@ -1,7 +1,6 @@
-"""The floor: a JSON-RPC loop over stdio with the equal tool, and nothing that a server needs.
+"""The floor: a JSON-RPC loop over stdio with the same tool, and nothing else that a server needs.
 
-No limits, no checks of the protocol, no threads, no shutdown: what is left when everything is left
-out but the work.
+No limits, no protocol checks, no threads, no shutdown: only the work itself.
 """
 
 import json

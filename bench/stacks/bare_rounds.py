@@ -1,8 +1,8 @@
 """The floor of many calls in flight: Colibri's rows in Colibri's rounds, and nothing else.
 
-What has come is a round: its enter records and a commit, then every task with its three records and
-a synced commit, then the answers. The rows, hashes and indexes are those that Colibri writes; there
-are no checks, limits, threads or savepoints, no search, and answers without structure.
+All waiting calls form a round: their enter records and a commit, then every task with its three
+records and a synced commit, then the answers. The rows, hashes and indexes are those that Colibri
+writes; there are no checks, limits, threads, savepoints, search or structured answers.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""A log checked in a process of its own: python check.py bare|whole DATABASE
+"""Checks a log in a separate process: python check.py bare|whole DATABASE
 
     bare     reads every row as the check reads it and computes the same two hashes, nothing else
-    whole    the check: hashes, rules, and the rows beside the log
+    whole    the full check: hashes, rules, and the rows that mirror the log
 
-Prints records, seconds and the peak of memory in MB.
+Prints records, seconds and peak memory in MB.
 """
 
 import json
@@ -45,7 +45,7 @@ def whole(path: str) -> tuple[int, float]:
 
 
 def peak_mb() -> float:
-    """Not by getrusage on Linux: there a process begins with the peak of its parent."""
+    """Peak memory; not from getrusage on Linux, where a process inherits its parent's peak."""
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024
     with Path("/proc/self/status").open(encoding="ascii") as status:

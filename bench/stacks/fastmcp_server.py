@@ -1,4 +1,4 @@
-"""The equal tool on FastMCP, as its documentation shows tools."""
+"""The same tool on FastMCP, written as its documentation shows."""
 
 from typing import Annotated
 

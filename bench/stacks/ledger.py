@@ -1,4 +1,4 @@
-"""The work that every stack does for one call, in Python: what the equal tool means.
+"""The work that every stack does for one call, in Python: the tool that all of them have.
 
     create(title)   1 append an enter record to a SHA-256 chain, commit
                     2 insert the task, append an exit record to the chain, commit
@@ -43,7 +43,7 @@ class Ledger:
         self._db.executescript(SCHEMA)
 
     def create(self, title: str) -> Answer:
-        """Both commits; the answer names the task and the record that it is under."""
+        """Both commits; the answer names the task and its record."""
         db = self._db
         if ONE_SYNC:
             db.execute("PRAGMA synchronous=NORMAL")

@@ -1,4 +1,4 @@
-"""The equal tool on the official Python SDK, by its low-level server, the leaner of its two."""
+"""The same tool on the official Python SDK, on its low-level server, the leaner of the two."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
-"""The workloads: each takes a Plan and gives figures that can be kept as JSON.
+"""The workloads: each takes a Plan and returns figures that can be kept as JSON.
 
-Contestants take turns within a round, so that a slow moment of the machine hits all of them; the
-order is turned by one from round to round, so that nobody always follows the same neighbour.
+Contestants take turns within a round, so that a slow moment of the machine affects all of them. The
+order rotates by one each round, so that no contestant always follows the same one.
 """
 
 import sys
@@ -80,7 +80,7 @@ QUICK = Plan(
 
 
 def turns(contestants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
-    """Everyone once per round, with the number of the round."""
+    """Each contestant once per round, with the number of the round."""
     for number in range(rounds):
         first = number % len(contestants)
         yield from ((number, one) for one in (*contestants[first:], *contestants[:first]))
@@ -89,7 +89,7 @@ def turns(contestants: Sequence[T], rounds: int) -> Iterator[tuple[int, T]]:
 
 @contextmanager
 def project(contestant: Contestant) -> Iterator[Path]:
-    """A folder of its own, ready for a server to be started in."""
+    """A new folder, prepared for this contestant's server."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         contestant.prepare(Path(folder))
         yield Path(folder)
@@ -97,7 +97,7 @@ def project(contestant: Contestant) -> Iterator[Path]:
 
 @contextmanager
 def running(contestants: Sequence[Contestant]) -> Iterator[Servers]:
-    """All of them, greeted, each in its own folder."""
+    """All their servers, after the handshake, each in its own folder."""
     with ExitStack() as stack:
         servers: Servers = {}
         for one in contestants:
@@ -109,6 +109,6 @@ def running(contestants: Sequence[Contestant]) -> Iterator[Servers]:
 
 
 def say(text: str) -> None:
-    """Progress, for those who watch."""
+    """Print progress."""
     if sys.stderr.isatty():
         print(f"\r   {text:<70}", end="\r", file=sys.stderr, flush=True)

@@ -14,8 +14,8 @@ CPU = "its CPU, ms"
 RATE = "64 in flight, calls/s"
 IN_FLIGHT = 64
 WARM = 32
-# Neighbours on a shared machine come and go within a round: contestants change over in the middle
-# of it too, after so many calls.
+# Load on a shared machine comes and goes within a round, so contestants also alternate within it,
+# after so many calls.
 SLICE, SLICE_IN_FLIGHT = 20, 128
 
 
@@ -62,7 +62,7 @@ def _in_flight_round(
 
 
 def cpu(pid: int) -> float:
-    """Milliseconds on a processor, of all its threads; 0 where the kernel does not say."""
+    """Processor time of all its threads in milliseconds; 0 if the kernel does not say."""
     total = 0
     for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         total += int(thread.read_text(encoding="ascii").split()[0])
@@ -82,7 +82,7 @@ def sequential(server: Server, lines: list[Line]) -> list[float]:
 
 
 def in_flight(server: Server, lines: list[Line], most: int = IN_FLIGHT) -> float:
-    """Seconds for all of them, with never more than so many unanswered."""
+    """Seconds for all of them, with at most so many unanswered at any time."""
     answers: list[bytes] = []
     sent = min(most, len(lines))
     start = time.perf_counter()

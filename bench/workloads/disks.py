@@ -1,7 +1,6 @@
-"""Durable calls on slower disks: strace makes every sync take longer, for all of them alike.
+"""Durable calls on slower disks: strace delays every sync, equally for all contestants.
 
-The machine of a measurement may sync in a tenth of a millisecond; most disks that people have take
-one to ten.
+The measuring machine may sync in a tenth of a millisecond; most people's disks take one to ten.
 """
 
 import shutil
@@ -46,7 +45,7 @@ def why_not() -> str | None:
 
 
 def _slowed(contestant: Contestant, delay: int) -> Contestant:
-    """The same, each of its syncs this much later. Other system calls are not even looked at."""
+    """The same, with each sync delayed. Other system calls are not traced."""
     syncs = "fsync,fdatasync"
     strace = (NEEDS, "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={syncs}")
     inject = ("-e", f"inject={syncs}:delay_exit={delay * 1000}")

@@ -1,9 +1,9 @@
-"""Every tool as the store grows: the same questions to servers on small and large stores, in turn.
+"""Every tool as the store grows: the same calls to servers on small and large stores, in turn.
 
-The answers are of the same size on all of them: a limit is what the smallest can fill.
+The answers have the same size on all of them: limits are what the smallest store can fill.
 
-Sizes are in ledger records. audit_verify_chain of the whole log is not here: it reads every record,
-and the verify workload measures it; of one session or one task it is.
+Sizes are in ledger records. audit_verify_chain is measured here for one session or one task; the
+verify workload measures it for the whole log, where it reads every record.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ Calls = Callable[[int, int], list[tuple[str, JSON]]]
 
 
 class Question:
-    """Calls of which the last is timed, and others that clear up after it; `count` is the number of
+    """Calls of which the last is timed, and calls that clean up after it; `count` is the number of
     tasks, `turn` never repeats.
     """
 
@@ -78,7 +78,7 @@ def _middle(count: int) -> int:
 
 
 def _page(**filters: Any) -> Question:
-    """A page of the list at nine tenths of it."""
+    """The page that begins at nine tenths of the list."""
     return Question(
         lambda count, turn: [("task_list", {**filters, "limit": 20, "offset": count * 9 // 10})]
     )

@@ -1,7 +1,7 @@
-"""Memory after the start and after many calls, and what a call leaves on the disk.
+"""Memory after the start and after many calls, and the disk space per call.
 
 Memory is the resident size of a server and its children. "After the start" is after the first
-change was acknowledged and a moment of rest: what a server loads late counts too.
+acknowledged change and a short pause, so that late loading counts too.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ STARTED, GROWN, TAIL, DISK = (
     "database per call, bytes",
 )
 REST = 0.4
-LONG_ROUNDS = {COLIBRI: 3, TYPESCRIPT: 3}  # for the others one long run says it
+LONG_ROUNDS = {COLIBRI: 3, TYPESCRIPT: 3}  # one long run is enough for the others
 
 
 def run(plan: Plan, contestants: list[Contestant]) -> Rows:
@@ -49,7 +49,7 @@ def run(plan: Plan, contestants: list[Contestant]) -> Rows:
 
 
 def resident(pid: int) -> float:
-    """MB of a process and all below it."""
+    """MB of a process and all its descendants."""
     listed = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid=,rss="], check=True, capture_output=True, text=True
     )
@@ -61,7 +61,7 @@ def resident(pid: int) -> float:
 
 
 def _database(folder: Path) -> int:
-    """Bytes of the database, with what a server that was ended has left in its WAL."""
+    """Bytes of the database, including what a killed server left in its WAL."""
     (file,) = folder.rglob("*.db")
     connection = apsw.Connection(str(file))
     connection.pragma("wal_checkpoint", "TRUNCATE")

@@ -1,7 +1,7 @@
-"""Where was I: the brief of a session, and search over thoughts, on a small and on a large project.
+"""The brief of a new session, and search over thoughts, on a small and on a large project.
 
-Every question is put to both servers in turn. The brief is timed as the whole call that starts a
-session, over stdio, synced; the words of some searches are in nearly every thought.
+Every call goes to both servers in turn. The brief is timed as the whole call that starts a session,
+over stdio, synced; the words of some searches are in nearly every thought.
 """
 
 import tempfile

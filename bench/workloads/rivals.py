@@ -1,7 +1,7 @@
 """The servers that a user would pick instead: start-up, create, list, next, with their own tools.
 
 Their stores hold the same small number of tasks when the clock starts. Only Colibri syncs what it
-acknowledges and keeps a ledger; the others write files and sync none (as strace saw it).
+acknowledges and keeps a ledger; the others write files without a sync, as strace shows.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """Many servers on one file: 1, 4 and 16, each with a client that waits for every answer.
 
-Afterwards the file is asked: every acknowledged task is there once, and the whole log verifies.
+Afterwards the file is checked: every acknowledged task exists once, and the whole log verifies.
 """
 
 import select
@@ -51,7 +51,7 @@ def _together(contestant: Contestant, size: int, calls: int) -> tuple[float, int
 
 
 def _share(servers: list[Server], lines: list[Line]) -> list[bytes]:
-    """Whoever is free takes the next call."""
+    """Each server takes the next call when it is free."""
     waiting = list(reversed(lines))
     answers: list[bytes] = []
     for server in servers:
@@ -68,7 +68,7 @@ def _share(servers: list[Server], lines: list[Line]) -> list[bytes]:
 
 
 def _lost(server: Server, acknowledged: list[JSON]) -> int:
-    """Tasks that were acknowledged and are not there; a log that does not verify is an error."""
+    """The number of acknowledged tasks that are missing; raises if the log does not verify."""
     ids = {answer["structuredContent"]["data"]["task_id"] for answer in acknowledged}
     there: set[str] = set()
     offset: int | None = 0

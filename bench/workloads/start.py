@@ -1,7 +1,7 @@
 """Cold start: process start to `initialize`, to `tools/list`, to the first change acknowledged.
 
-Each process is new and so is its folder; the files it is loaded from are in the page cache. The
-three are stations of one opening, as clients go through it.
+Each process is new and so is its folder; the program's files are in the page cache. The three are
+steps of one start, as clients perform it.
 """
 
 import subprocess
@@ -41,7 +41,7 @@ def _interpreter(command: tuple[str, ...]) -> float:
 
 
 def server_start(contestant: Contestant, there: Path | None = None) -> list[float]:
-    """Milliseconds to each station, in a new folder or in one that is there already."""
+    """Milliseconds to each step, in a new or an existing folder."""
     greeting, listing = Line("initialize", INITIALIZE), Line("tools/list")
     with nullcontext(there) if there else project(contestant) as folder:
         (change,) = contestant.create(folder, 1)

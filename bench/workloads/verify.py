@@ -1,7 +1,7 @@
-"""Verification of a whole log beside bare loops over the same rows; sealing; pings meanwhile.
+"""Verification of a whole log against bare loops over the same rows; sealing; pings meanwhile.
 
-The loops and the check run in processes of their own; at last a server checks the log for a client
-that pings it, and seals a session of a tenth of the records.
+The loops and the check run in separate processes. Finally a server checks the log for a client that
+pings it meanwhile, and seals a session of a tenth of the records.
 """
 
 import json
@@ -26,7 +26,7 @@ PING_EVERY = 0.005
 
 
 def run(plan: Plan, contestants: list[Contestant]) -> Rows:
-    """Records per second and the peak of memory; the rest only of the server."""
+    """Records per second and peak memory; the other figures only for the server."""
     (colibri,) = contestants
     rows: Rows = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
@@ -52,10 +52,10 @@ def _commands(path: str) -> dict[str, list[str]]:
         WHOLE: [python, check, "whole", path],
     }
     try:
-        script = str(install.beside(install.npm("sdk"), "hashes.mjs"))
+        script = str(install.copy_script(install.npm("sdk"), "hashes.mjs"))
         commands[NODE] = ["node", script, path, ROWS]
     except install.Missing:
-        pass  # the results name it among the absent
+        pass  # the results list it as absent
     return commands
 
 

@@ -102,7 +102,6 @@ def _is_main(main: str, shared: str) -> bool:
 
 def _line(path: str) -> str:
     """The one line of a file; empty if the file is missing, not ours or not text."""
-
     if not _is_ours(path, stat.S_IFREG):
         return ""
     try:

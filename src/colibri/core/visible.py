@@ -67,7 +67,6 @@ def _is_symbol(character: str) -> bool:
 
 def _joins(character: str) -> bool:
     """A letter or mark of a script that joins, a symbol, or the selector after one."""
-
     if character == "" or character.isascii():
         return False
     return character in _SELECTORS or unicodedata.category(character)[0] in "LMS"

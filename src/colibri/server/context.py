@@ -234,7 +234,6 @@ def add_tool(ctx: ColibriServerContext, tool: "Tool") -> None:
 def main(project: str | None = None) -> int:
     """Run `colibri serve` on stdin and stdout; returns the exit code."""
     private = claim_stdout()  # first: from here on nothing else can write to the client
-
     try:
         ctx = create_server(config=load(project), transport=Stream(0, private))  # 1
         register_catalogue(ctx)  # 2

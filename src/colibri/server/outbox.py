@@ -79,7 +79,6 @@ class Outbox:
         self.send(b"".join(lines))
         for call, _, _ in done:
             call.request.work = None  # break the cycle, so that memory is freed at once
-
             self._load.release(call)
 
     def _answer(self, call: "Call", outcome: "Outcome", entry: "Entry | None") -> bytes:

@@ -6,7 +6,6 @@ no handshake: each request names its version in `_meta`. Which rules apply is de
 ERRORS
     -32700  the line is not acceptable JSON; the id is the request's if it can be read
     -32600  a JSON value that is not a request, such as a batch; an id that is in use or too long
-
     -32601  a method that the request's revision does not have
     -32602  invalid params; an unknown tool; a cursor (there is only one page)
     -32022  a version in `_meta` that is not served; data has `supported` and `requested`

@@ -95,7 +95,6 @@ class Work:
         task: str | None = None,
     ) -> "Entry":
         """Append a record of this call; the call's later records name the same session and task."""
-
         call = self.call
         call.session = session or call.session
         call.task = task or call.task

@@ -68,7 +68,6 @@ def _altered(
     db: Connection, table: str, indexes: list[_Index], pause: Callable[[], None], slice_size: int
 ) -> Iterator[str]:
     """Indexes that miss a row or have another number of entries than rows; any other matches."""
-
     counts = ", ".join(f"count(CASE WHEN {index.condition} THEN 1 END)" for index in indexes)
     missing = ", ".join(f"coalesce(sum({index.lacks(table)}), 0)" for index in indexes)
     look_up = (

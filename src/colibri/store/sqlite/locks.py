@@ -83,7 +83,6 @@ def use(path: str) -> Use:
 
 def require_alone(lock: int, path: str) -> None:
     """Keep all writers out until the descriptor is closed; ResourceError if there is one now."""
-
     if not take(lock, alone=True):
         raise ResourceError(
             f"a Colibri server is using {path}",

@@ -150,7 +150,6 @@ def _newest(
     """The newest with all of the words, then the newest with any; given a clause, just the newest
     that meet it.
     """
-
     if values:
         query = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} DESC LIMIT ?"
         some: list[Any] = db.execute(query, (*values, MOST_NEWEST)).fetchall()
