@@ -1,8 +1,8 @@
-"""Faults survived, in figures: trials that hurt the real server, and the runner of scripts/torture.
+"""Fault-injection trials on the real server, with counts of what was survived; see scripts/torture.
 
-A trial is a module here that makes a Trial of itself: TRIAL. Its control comes first: the same
-harness, held against something that is known to be broken, must catch it; else the trial counts as
-failed, whatever it finds afterwards. Everything random comes from one printed seed.
+A trial is a module here that defines TRIAL. Its control comes first: the same harness must catch
+something known to be broken; otherwise the trial fails, whatever it finds afterwards. All
+randomness comes from one printed seed.
 """
 
 import tempfile
@@ -21,16 +21,16 @@ SHM = Path("/dev/shm")
 
 
 class Violation(AssertionError):
-    """Something was lost, corrupt, or said to be what it is not."""
+    """Something was lost, corrupted or misreported."""
 
 
 class ControlFailed(AssertionError):
-    """The harness did not notice what it must notice: its good news would mean nothing."""
+    """The harness missed a known fault, so its results would mean nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Lab:
-    """What a trial is given: an empty directory, its randomness, and how much to do."""
+    """What a trial gets: an empty directory, a source of randomness, and how much to do."""
 
     directory: Path
     seed: int
@@ -42,7 +42,7 @@ class Lab:
         self.random = Random(self.seed)
 
     def fresh(self, name: str) -> Path:
-        """A new directory of its own."""
+        """A new, empty directory."""
         path = self.directory / name
         path.mkdir()
         return path
@@ -50,7 +50,7 @@ class Lab:
 
 @contextmanager
 def in_memory() -> Iterator[Path]:
-    """A directory without a disk, where the system has one: quick, and syncs cost nothing."""
+    """A directory in memory, if the system has one: fast, and syncs cost nothing."""
     where = SHM if SHM.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="colibri-", dir=where) as directory:
         yield Path(directory)
@@ -67,19 +67,19 @@ class Trial:
 
     name: str  # for the command line
     title: str  # what is done to the server
-    claim: str  # what must hold all the same
+    claim: str  # what must still hold
     unit: str  # what `quick` and `full` count
     quick: int
     full: int
     control: Callable[[Lab], str]  # what was caught, in words; raises ControlFailed
     run: Callable[[Lab], dict[str, object]]  # figures by name; raises Violation
     needs: Callable[[], str] = no_needs  # why it cannot run on this machine, or ""
-    minutes: int = 1  # that a full run takes, more or less
-    alone: bool = False  # it judges times, and would be misled by what runs beside it
+    minutes: int = 1  # that a full run takes, roughly
+    alone: bool = False  # it judges times, which other trials would distort
 
 
 def check_log(database: Path, receipts: list[JSON]) -> Report:
-    """Every head that was told is there, and the whole log is good; raises Violation."""
+    """Every receipt's head is in the log, and the whole log is valid; raises Violation."""
     if lost := missing(database, receipts):
         raise Violation(f"{len(lost)} of {len(receipts)} acknowledged calls are lost")
     with reading(database) as db:

@@ -1,4 +1,4 @@
-"""Forged logs, hashed as if nothing were wrong, before the server's check and both verifiers.
+"""Forged logs with correct hashes, judged by the server's check and both verifiers.
 
 Half of them are logs that real servers wrote, with one record or call changed.
 """
@@ -28,7 +28,7 @@ Judge = Callable[[Forged], list[Finding] | None]
 
 
 def compare(cases: list[Forged], server: Judge) -> Counter[str]:
-    """Every finding by its code; Violation where one of the three finds something else."""
+    """Counts of all findings by code; Violation if one of the three finds something else."""
     seen: Counter[str] = Counter()
     others = node("verify", [case.for_node() for case in cases])
     for case, other in zip(cases, others, strict=True):
@@ -43,7 +43,7 @@ def compare(cases: list[Forged], server: Judge) -> Counter[str]:
 
 
 def control(lab: Lab) -> str:
-    """A server that does not judge changes must be seen to disagree."""
+    """A server that does not check changes must be caught by its disagreement."""
     with patch.object(Calls, "_judge_changes", lambda *_: True):
         try:
             compare([forged(lab.random) for _ in range(TRIES)], server_findings)
@@ -53,7 +53,7 @@ def control(lab: Lab) -> str:
 
 
 def real(lab: Lab, number: int) -> Log:
-    """What two servers have written; none of the three has anything against it."""
+    """A log that two servers wrote; all three accept it."""
     bundle = write_log(lab.fresh(f"real-{number}"), lab.random, CALLS)
     if compare([Forged(bundle)], server_findings) != {"compared with the server": 1}:
         raise Violation("an honest log is not good")

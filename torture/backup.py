@@ -1,4 +1,4 @@
-"""`colibri backup` while four servers write, and `colibri restore` of what is older by then."""
+"""`colibri backup` while four servers write, and `colibri restore` of the then older copies."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from torture import ControlFailed, Lab, Trial, Violation
 
 
 def _back_up(project: Path, writers: list[Writer], copy: Path) -> int:
-    """A copy that verifies and has every call answered before it began; how many records it has."""
+    """Make a copy, which must verify and have every call answered before; its record count."""
     wait_for_calls(writers)
     before = acknowledged(writers)
     code, out, err = colibri(project, "backup", copy.name, "--json")
@@ -38,7 +38,7 @@ def _refuse_while_written(project: Path, copy: Path) -> None:
 
 
 def _refuse_older(project: Path, copy: Path, records: int) -> None:
-    """Not without force, and what would be lost is said."""
+    """It is refused without force, and the refusal says what would be lost."""
     before = verified(database_of(project)).record_count
     code, _, err = colibri(project, "restore", copy.name)
     said = f"the copy is older: it ends at record {records:,}, {before - records:,} records before"
@@ -49,7 +49,7 @@ def _refuse_older(project: Path, copy: Path, records: int) -> None:
 
 
 def _notice_the_older(project: Path, copy: Path, last: JSON) -> None:
-    """Restored by force, a head from outside shows it; and there is a way back."""
+    """After a forced restore, a head kept elsewhere reveals it; and it can be undone."""
     code, out, err = colibri(project, "restore", copy.name, "--force", "--json")
     if code:
         raise Violation(f"a restore by force ended with {code}: {err}")
@@ -63,7 +63,7 @@ def _notice_the_older(project: Path, copy: Path, last: JSON) -> None:
 
 
 def control(lab: Lab) -> str:
-    """A plain copy of the file, without its write-ahead log, must be seen to lack something."""
+    """A plain copy of the file, without its write-ahead log, must be found incomplete."""
     project = lab.fresh("plain")
     with four_writers(project) as writers:
         wait_for_calls(writers)
@@ -75,7 +75,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Rounds of copies while they write; then what restoring them comes to."""
+    """Rounds of copies while the servers write; then restore them."""
     project = lab.fresh("project")
     copies: dict[Path, int] = {}
     with four_writers(project) as writers:

@@ -1,11 +1,11 @@
 """The canary: two writers and three checkpointers on one write-ahead log, with the shipped SQLite.
 
-Before 3.51.3 a writer that begins the log anew while a checkpoint reads its header could lose
-commits or corrupt the file. The version gate keeps such libraries out; this shows that the one that
-is let in holds. Where the interpreter itself has an old one, the control lets that one fail.
+Before 3.51.3, a writer that restarted the log while a checkpoint read its header could lose commits
+or corrupt the file. The version check refuses such libraries; this shows that the shipped one is
+safe. If the interpreter itself has an old library, the control must see it fail.
 
-The window is less than a microsecond. It is met often if the log is soon empty again: files in
-memory, nothing synced, checkpointers that never rest, writers that do.
+The window is less than a microsecond. It is hit often if the log is emptied often: files in memory,
+nothing synced, checkpointers that never pause, writers that do.
 """
 
 import random
@@ -29,7 +29,7 @@ WRITERS = 2
 CHECKPOINTERS = 3
 ROUND_SECONDS = 4.0
 CONTROL_SECONDS = 2.0
-CONTROL_ROUNDS = 30  # of the old library, which fails in about every third
+CONTROL_ROUNDS = 30  # of the old library, which fails in about one of three
 REST_SECONDS = 0.0005
 SCHEMA = "CREATE TABLE t (writer INTEGER, number INTEGER, text TEXT, PRIMARY KEY (writer, number))"
 INSERT = "INSERT INTO t VALUES (?, ?, ?)"
@@ -57,7 +57,7 @@ def _write(db: Any, writer: int, until: float) -> int:
         db.execute(INSERT, (writer, number, "x" * 300))
         db.execute("COMMIT")
         number += 1
-        time.sleep(chance.random() * REST_SECONDS)  # so that the log is emptied meanwhile
+        time.sleep(chance.random() * REST_SECONDS)  # lets the log be emptied
     return number
 
 
@@ -73,7 +73,7 @@ def _checkpoint(db: Any, _: int, until: float) -> int:
 
 
 def _work(role: str, path: str, library: str, number: int, seconds: float) -> int:
-    """What one of the five processes does; how often it did."""
+    """Run one of the five processes; returns how many operations it did."""
     db = LIBRARIES[library](path)
     db.execute("PRAGMA synchronous = OFF")
     work = _write if role == "commits" else _checkpoint
@@ -111,7 +111,7 @@ def _round(path: Path, library: str, seed: int, seconds: float = ROUND_SECONDS) 
 
 
 def _check(path: Path, commits: int) -> None:
-    """All pages are sound, and every commit is there."""
+    """All pages are intact, and every commit is present."""
     db = connect(str(path), "read")
     try:
         found = [text for (text,) in db.execute("PRAGMA integrity_check(3)")]
@@ -127,7 +127,7 @@ def _check(path: Path, commits: int) -> None:
 
 
 def control(lab: Lab) -> str:
-    """Damage done by hand, a version that is too old, and where there is one an old library."""
+    """Damage done by hand, a version number that is too old and, if available, an old library."""
     with in_memory() as directory:
         caught = [_damage_is_seen(directory, lab.seed), _old_versions_are_refused()]
         if sqlite3.sqlite_version_info < MINIMUM_SQLITE:
@@ -149,7 +149,7 @@ def _damage_is_seen(directory: Path, seed: int) -> str:
 
 
 def _overwrite_a_page(path: Path) -> None:
-    with path.open("r+b") as file:  # nobody else has it open
+    with path.open("r+b") as file:  # no other process has it open
         file.seek(4096 * 3)
         file.write(b"\xff" * 4096)
 
@@ -181,7 +181,7 @@ def _old_library_fails(directory: Path, lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Rounds, each on a database of its own."""
+    """Rounds, each on a new database."""
     counts: Counter[str] = Counter()
     for number in range(lab.count):
         with in_memory() as directory:

@@ -1,7 +1,7 @@
 """Checkpoint: EIO whenever the write-ahead log is copied back into the database file.
 
-strace lets every write to the database file fail; those to its log succeed. The server must say so
-and stop writing; afterwards an unhurt one has all that was acknowledged.
+strace makes every write to the database file fail; writes to its log succeed. The server must
+report that and stop writing; afterwards a normal server finds everything that was acknowledged.
 """
 
 import shutil
@@ -14,12 +14,12 @@ from tests.support.ledger_reader import condition, missing
 from torture import ControlFailed, Lab, Trial, Violation
 
 SILENT = program("hides-checkpoints")
-MOST = 200  # calls: the log has 1,000 pages long before
+MOST = 200  # calls: the log reaches 1,000 pages long before
 LARGE = "because " * 5_000
 
 
 def needs() -> str:
-    """Why not here."""
+    """Why it cannot run here, or ""."""
     return "" if shutil.which("strace") else "strace is not installed"
 
 
@@ -50,7 +50,7 @@ def _try(project: Path, program: Sequence[str]) -> int:
 
 
 def control(lab: Lab) -> str:
-    """A server that keeps it to itself."""
+    """A server that hides the failure."""
     try:
         _try(lab.fresh("silent"), SILENT)
     except Violation as problem:

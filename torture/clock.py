@@ -1,7 +1,7 @@
 """The clock and the locale: a server whose clock jumps, in odd time zones and without UTF-8.
 
-Order comes from the numbers of the ledger, never from a clock. So whatever the clock says, lists,
-log and proofs must be those of a server whose clock is right, but for the times in them.
+Order comes from the ledger's sequence numbers, never from a clock. So whatever the clock says,
+lists, log and proofs must equal those of a server with a correct clock, except for the times.
 """
 
 import json
@@ -34,7 +34,7 @@ ORDER = "SELECT seq, kind, session, task FROM ledger ORDER BY seq"
 
 
 def _round(project: Path, programs: Sequence[Sequence[str]], env: JSON) -> JSON:
-    """Two lives, one session each; what came of them, without the times."""
+    """Two server runs, one session each; returns the results without the times."""
     for life, program in enumerate(programs):
         with Server(project, program, **env) as server:
             _live(server, f"S-{life}")
@@ -64,7 +64,7 @@ def _live(server: Server, session: str) -> None:
 
 
 def _verify_elsewhere(project: Path, env: JSON) -> None:
-    """Whoever gets the evidence has another clock; the proof of a thought is in it too."""
+    """Verify the evidence under another clock, including the proof of a thought."""
     with reading(project / "data" / "colibri.db") as db:
         seq = db.execute("SELECT max(seq) FROM thoughts").get
     command = [sys.executable, "-m", "colibri", "export"]
@@ -80,7 +80,7 @@ def _run(project: Path, env: JSON, *command: str) -> None:
 
 
 def _timeless(value: Any) -> Any:
-    """A value without times and what depends on them; raises Violation for an ill-formed time."""
+    """A value without times and values derived from them; Violation if a time is malformed."""
     if isinstance(value, list):
         return [_timeless(item) for item in value]
     if not isinstance(value, dict):
@@ -115,7 +115,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Rounds, each compared with a server whose clock is right."""
+    """Rounds, each compared with a server that has a correct clock."""
     expected = _round(lab.fresh("right"), (COLIBRI, COLIBRI), {})
     for number in range(lab.count):
         _compare(lab, f"wrong-{number}", expected)

@@ -1,9 +1,9 @@
 """Crash states: what a disk may hold after a power cut, at every operation of the real server.
 
-tests.support.recording_disk notes all that SQLite does to the disk and all that the server says.
-The notes are played back, and after any of them the power may fail: tests.support.powercut says
-what is left. Each such state is opened by the ordinary code, must be sound and have all that was
-acknowledged.
+tests.support.recording_disk records all disk operations of SQLite and all answers of the server.
+The recording is played back, and the power may fail after any entry: tests.support.powercut says
+what is left. Each such state is opened by the ordinary code and must be valid and have everything
+that was acknowledged.
 """
 
 import json
@@ -35,14 +35,14 @@ RECORDED = (sys.executable, "-m", "tests.support.recording_disk")
 STATES_PER_STORY = 500
 CONTROL_STATES = 200
 MIGRATIONS = load_migrations()
-# Where a story begins, in turn: with no database, or one of an older schema.
+# Where a story begins, in turn: without a database, or with an older schema.
 BEGINNINGS = (0, 0, 1, 0, 2)
-# At these a crash is likelier to be interesting than in the middle of a log's pages.
+# A crash at these is more interesting than in the middle of a log's pages.
 WEIGHTS = {"write": 1, "sync": 4, "truncate": 8, "delete": 40, "open": 20, "sent": 4}
 
 
 class Story:
-    """Lives of the real server on one project, noted."""
+    """Recorded runs of the real server on one project."""
 
     def __init__(self, directory: Path, random: Random, beginning: int, *faults: str) -> None:
         self._random = random
@@ -51,7 +51,7 @@ class Story:
         self._program = (*RECORDED, *faults)
         self._lives = self._posted = 0
         self.before: bytes | None = None
-        self.acknowledged: Head | None = None  # before it began
+        self.acknowledged: Head | None = None  # before the story began
         if beginning:
             self._write_older(beginning)
         self._live()
@@ -79,7 +79,7 @@ class Story:
         self.before = path.read_bytes()
 
     def _live(self) -> None:
-        """A session from start to seal, in bursts; then the end, or kill -9 while it is at rest."""
+        """A session from start to seal, in bursts; then a shutdown, or kill -9 while it is idle."""
         self._lives += 1
         session = f"S-{self._lives}"
         with Server(self._project, self._program, DISK_NOTES=str(self._notes)) as server:
@@ -94,7 +94,7 @@ class Story:
                 server.process.kill()
 
     def _post(self, server: Server, tool: str, given: JSON) -> str:
-        """The id says which tool was called: only the answer of a change promises to stay."""
+        """The id names the tool: only the answer to a change promises durability."""
         self._posted += 1
         id = f"{tool} {self._posted}"
         server.post("tools/call", {"name": tool, "arguments": given}, id=id)
@@ -122,14 +122,14 @@ class Story:
 
 
 class Checker:
-    """Opens states and judges them; on a file system in memory, where there is one."""
+    """Opens states and judges them, in memory if the system has such a file system."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / DATABASE
         self._seen: set[int] = set()
 
     def judge(self, state: dict[str, bytes], acknowledged: Head | None) -> str | None:
-        """What is wrong with a state; "" if nothing is, None if it was seen before."""
+        """What is wrong with a state; "" if nothing is, None for a state seen before."""
         key = hash((tuple(sorted(state.items())), acknowledged))
         if key in self._seen:
             return None
@@ -160,7 +160,7 @@ class Checker:
             report = verify(opened.db, pause=lambda: None)
             if not report.valid:
                 return f"corrupt: {report.breaks[0]}"
-            # In a good chain each record vouches for all before it: the newest is enough.
+            # In a valid chain each record covers all before it: checking the newest is enough.
             if acknowledged and ledger.leaf_at(opened.db, acknowledged.seq) != acknowledged.leaf:
                 return f"lost: record {acknowledged.seq} was acknowledged, {report.head} is newest"
             return ""
@@ -169,7 +169,7 @@ class Checker:
 
 
 def _receipt(line: bytes) -> Head | None:
-    """What a line acknowledges for good: the newest head in it, also in the answer to a read."""
+    """What a line acknowledges as durable: its newest head, even in the answer to a read."""
     result = json.loads(line).get("result", {})
     receipt = result.get("_meta", {}).get("colibri/receipt")
     content = result.get("structuredContent", {}).get("data")
@@ -183,7 +183,7 @@ def _receipt(line: bytes) -> Head | None:
 def _verdicts(
     story: Story, checker: Checker, random: Random, count: int, *, syncs: bool = True
 ) -> Iterator[str]:
-    """What is wrong with each of so many states; "" where nothing is."""
+    """What is wrong with each of so many states; "" if nothing is."""
     weights = [WEIGHTS[note[0]] for note in story.notes]
     while count:
         moments = Counter(random.choices(range(len(story.notes)), weights, k=count))
@@ -219,7 +219,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Story after story, each with states of its own."""
+    """Story after story, each with its own states."""
     figures: Counter[str] = Counter()
     for first in range(0, lab.count, STATES_PER_STORY):
         number = first // STATES_PER_STORY

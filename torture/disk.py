@@ -1,4 +1,4 @@
-"""A full disk: a file system of 8 MiB of its own, filled to the last page and emptied again."""
+"""A full disk: a separate file system of 8 MiB, filled to the last page and emptied again."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ HASTY = program("answers-early")
 
 
 def needs() -> str:
-    """Why not here: mounting."""
+    """Why it cannot run here, or "": it has to mount."""
     if os.geteuid() != 0:
         return "mounting needs root"
     probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -40,7 +40,7 @@ class Small:
         subprocess.run(["umount", "--lazy", str(self.at)], check=True, capture_output=True)
 
     def fill(self) -> Path:
-        """Take what room is left; the file that has it."""
+        """Use up the remaining space; returns the file that does."""
         ballast = self.at / "ballast"
         descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
@@ -55,7 +55,7 @@ class Small:
 
 
 def _write_until_full(server: Server, receipts: list[JSON]) -> None:
-    """Until a call is refused with the reason; raises Violation if it is refused otherwise."""
+    """Write until a call is refused because the disk is full; Violation for any other refusal."""
     for number in range(1_000):
         result = server.call("task_create", title=f"task {number}")
         if not result["isError"]:
@@ -74,7 +74,7 @@ def _refused_now(server: Server) -> None:
 
 
 def _rounds(lab: Lab, disk: Small, program: Sequence[str], rounds: int) -> dict[str, object]:
-    """Fill, be refused, read, verify, make room, go on; every fifth time end on the full disk."""
+    """Fill, be refused, read, verify, free space, continue; every fifth time stop while full."""
     receipts: list[JSON] = []
     server = _start(disk, program)
     for number in range(rounds):
@@ -113,7 +113,7 @@ def _still_reads(server: Server) -> None:
 
 
 def control(lab: Lab) -> str:
-    """A server that answers before it commits says yes on a full disk."""
+    """A server that answers before it commits acknowledges calls on a full disk."""
     with Small(lab.fresh("hasty")) as disk:
         try:
             _rounds(lab, disk, HASTY, 10)

@@ -1,6 +1,6 @@
-"""End of life: every way a host lets go of its server, and how soon the server is gone.
+"""Shutdown: every way a host may abandon its server, and how soon the server exits.
 
-A server whose parent was killed is found again by the pid that it was started with.
+A server whose parent was killed is found by its pid.
 """
 
 import os
@@ -28,7 +28,7 @@ DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time
 
 
 def _gone_within(server: Server, seconds: float, what: str) -> float:
-    """Wait for the end; how long it took. Raises Violation."""
+    """Wait until it exits; returns how long it took. Raises Violation."""
     began = time.monotonic()
     try:
         server.process.wait(seconds)
@@ -53,7 +53,7 @@ def _idle(project: Path, end: Callable[[Server], None]) -> float:
 
 
 def _with_calls(project: Path, end: Callable[[Server], None]) -> float:
-    """Calls in flight: each that is answered as done is in the ledger."""
+    """With calls in flight: each one answered as done is in the ledger."""
     with Server(project, COLIBRI) as server:
         server.call("task_create", title="first")
         for number in range(CALLS):
@@ -73,7 +73,7 @@ def _killed_parent(project: Path, _: Callable[[Server], None]) -> float:
     """The host is killed: its child must see the end of its input."""
     with Server(project, (sys.executable, "-c", HOST, *COLIBRI), handshake=False) as host:
         while not host.stderr.partition("\n")[1]:
-            time.sleep(0.01)  # until it has said its child's pid; bounded by the trial's own end
+            time.sleep(0.01)  # until it reports its child's pid; the trial's own limit bounds this
         child = int(host.stderr.split()[0])
         host.process.kill()
         began = time.monotonic()
@@ -106,7 +106,7 @@ def _hung(project: Path, end: Callable[[Server], None]) -> float:
         return _gone_within(server, ALWAYS_SECONDS, "a call that hangs")
 
 
-# way of ending -> (how a round of it goes, what ends the server)
+# way of ending -> (the round to run, what ends the server)
 WAYS: dict[str, tuple[Callable[[Path, Callable[[Server], None]], float], Callable[[Server], None]]]
 WAYS = {
     "idle, input closed": (_idle, _hang_up),
@@ -119,9 +119,9 @@ HUNG = {"hung, input closed": _hang_up, "hung, SIGTERM": _terminate}
 
 
 def control(lab: Lab) -> str:
-    """A program that heeds neither must be seen to stay."""
+    """A program that ignores both must be reported as still running."""
     with Server(lab.fresh("deaf"), (sys.executable, "-c", DEAF), handshake=False) as server:
-        time.sleep(0.3)  # its handler must be in place; nothing tells
+        time.sleep(0.3)  # until its handler is installed, which nothing reports
         server._hang_up()
         server.process.terminate()
         try:
@@ -133,7 +133,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Every way, so many rounds each; the hanging ones side by side, as they only wait."""
+    """Every way, so many rounds each; the hanging ones in parallel, since they only wait."""
     worst: dict[str, object] = {}
     for name, (one_round, end) in WAYS.items():
         times = []

@@ -1,7 +1,7 @@
-"""A fault at a system call: KILL, EIO or ENOSPC where the server writes, syncs, cuts or deletes.
+"""A fault at a system call: KILL, EIO or ENOSPC as the server writes, syncs, truncates or deletes.
 
-strace starts the server and lets the n-th such call on the database's files fail. A round counts
-only if strace says that it did. Afterwards an unhurt server must find all that was acknowledged.
+strace starts the server and makes the n-th such call on the database's files fail. A round counts
+only if strace reports the fault. Afterwards a normal server must find all that was acknowledged.
 """
 
 import random
@@ -19,17 +19,17 @@ from torture import ControlFailed, Lab, Trial, Violation, check_log, check_norma
 HASTY = program("answers-early")
 ROUNDS_PER_LEDGER = 50
 CONTROL_ROUNDS = 60
-# The more often a call is made, the likelier it is chosen.
+# Weights: calls that are made more often are chosen more often.
 CALLS = (*["pwrite64"] * 4, *["fdatasync"] * 2, "ftruncate", "unlink", "openat")
 WHEN = (1, 2, 3, 4, 5, 7, 9, 12, 16, 22)
 FAULTS = ("signal=KILL", "error=EIO", "error=ENOSPC")
 FILES = ("", "-wal", "-shm", "-journal", ".lock")
-# What a call may be answered when the disk fails under it.
+# The errors that a call may get when the disk fails.
 EXCUSES = ("UNAVAILABLE", "HANDLER_ERROR", "AUDIT_ENTER_FAILED")
 
 
 def needs() -> str:
-    """Why not here."""
+    """Why it cannot run here, or ""."""
     return "" if shutil.which("strace") else "strace is not installed"
 
 
@@ -43,12 +43,12 @@ class Breaker:
     calls: Sequence[str] = CALLS
     injected: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
-    stopped: int = 0  # servers that stopped writing after EIO, and said so
+    stopped: int = 0  # servers that stopped writing after EIO, and reported it
     _receipts: list[JSON] = field(default_factory=list)
     _round: int = 0
 
     def round(self) -> bool:
-        """Whether a fault was injected at all; raises Violation."""
+        """Whether a fault was injected; raises Violation."""
         self._round += 1
         name, fault = self.random.choice(self.calls), self.random.choice(FAULTS)
         when = self.random.choice(WHEN)
@@ -69,7 +69,7 @@ class Breaker:
         return hurt
 
     def _story(self, server: Server) -> None:
-        """A session with a task, a thought and a seal; what is answered counts."""
+        """A session with a task, a thought and a seal; counts the answers."""
         session = f"S-{self._round}"
         try:
             server.handshake()
@@ -98,18 +98,18 @@ class Breaker:
             raise Violation(f"a failing disk was answered by {failure}")
 
     def _must_have_stopped(self, server: Server) -> None:
-        """After EIO on a commit: nothing more is written, and it is said."""
+        """After EIO on a commit, nothing more is written, and the server reports that."""
         try:
             state = condition(server)
         except (AssertionError, OSError):
-            return  # it has ended
+            return  # it has exited
         if state == ("SAFE_MODE", "io"):
             self.stopped += 1
             if not server.call("task_create", title="never")["isError"]:
                 raise Violation("a server in SAFE_MODE io wrote on")
 
     def _look_back(self) -> None:
-        """An unhurt server on the same files."""
+        """A normal server on the same files finds everything."""
         with Server(self.project, COLIBRI) as server:
             result = server.call("task_create", title="unhurt")
             if result["isError"]:
@@ -127,7 +127,7 @@ def _was_hurt(log: Path, fault: str) -> bool:
 
 
 def control(lab: Lab) -> str:
-    """A server that answers before it commits must lose something, when a commit is not written."""
+    """A server that answers before it commits must lose something if a commit fails."""
     breaker = Breaker(lab.fresh("hasty"), HASTY, lab.random, calls=["pwrite64"])
     for number in range(CONTROL_ROUNDS):
         try:
@@ -140,7 +140,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Until so many faults were injected."""
+    """Rounds until so many faults were injected."""
     breakers: list[Breaker] = []
     total, rounds = 0, 0
     while total < lab.count:

@@ -1,8 +1,8 @@
-"""Identity: the files that SQLite uses are deleted, moved, replaced or linked under two servers.
+"""Identity: SQLite's files are deleted, moved, replaced or linked while two servers use them.
 
 Each round does one such thing to one of the three files, at a random moment between the calls of
-two servers, of which the second may start before or after it. What was acknowledged is then in the
-ledger, or the server that acknowledged it has said what became of its files, or the next start
+two servers; the second may start before or after it. Then either everything acknowledged is in the
+ledger, or the server that acknowledged it reported what happened to its files, or the next start
 refuses to open them.
 """
 
@@ -44,7 +44,7 @@ def _leave_a_link(file: Path) -> None:
 
 
 def _move_all(file: Path) -> None:
-    """The database with both others; a link stays for it."""
+    """Move the database and the other two, and leave a link to the database."""
     folder = file.parent / "elsewhere"
     folder.mkdir()
     database = file.parent / "colibri.db"
@@ -65,7 +65,7 @@ ACTS: dict[str, Callable[[Path], None]] = {
 
 
 class Round:
-    """Two servers, one deed."""
+    """Two servers, and one action on their files."""
 
     def __init__(self, project: Path, program: Sequence[str], random: Random) -> None:
         self.project = project
@@ -77,7 +77,7 @@ class Round:
         self.lost = 0
 
     def play(self) -> None:
-        """Raises Violation if something acknowledged is lost and nobody says so."""
+        """Raises Violation if something acknowledged is lost and no server reports it."""
         moment, second = self._random.randrange(1, CALLS), self._random.randrange(1, CALLS)
         deed = threading.Timer(self._random.uniform(0, 0.02), self._act)
         servers = [self._start()]
@@ -106,7 +106,7 @@ class Round:
         return server
 
     def _server(self, program: Sequence[str]) -> Server:
-        """Told where its database is: at the default place a link would already be refused."""
+        """Started with the database's path: at the default path a link would already be refused."""
         path = str(self.database)
         return Server(self.project, program, COLIBRI_STARTUP_TIMEOUT_MS="300", COLIBRI_DB_PATH=path)
 
@@ -148,11 +148,11 @@ class Round:
 
 
 def control(lab: Lab) -> str:
-    """Servers that do not look at their files must fork."""
+    """Servers that do not check their files must fork the log."""
     for number in range(CONTROL_ROUNDS):
         try:
             played = Round(lab.fresh(f"believer-{number}"), BELIEVER, lab.random)
-            played.act, played.end = "deleted", "-shm"  # by chance it would often be a harmless one
+            played.act, played.end = "deleted", "-shm"  # a random choice would often be harmless
             played.play()
         except Violation as problem:
             return (
@@ -162,7 +162,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Round after round, each on a project of its own."""
+    """Round after round, each on a new project."""
     seen: Counter[str] = Counter()
     for number in range(lab.count):
         project = lab.fresh(f"round-{number}")

@@ -1,7 +1,7 @@
 """Hostile input: to the parser and the validation in this process, and to the real server.
 
-Mutations are blind: they come from good lines, a list of tokens and chance. Where atheris is
-installed, `python -m tests.support.fuzz_target` looks for more, guided by coverage.
+Mutations are blind: made from good lines, a list of tokens and chance. If atheris is installed,
+`python -m tests.support.fuzz_target` searches further, guided by coverage.
 """
 
 import json
@@ -33,7 +33,7 @@ from torture import ControlFailed, Lab, Trial, Violation
 CREDULOUS = program("takes-any-json")
 PER_MESSAGE = 50  # inputs to the parser for each message to the server
 CONTROL_INPUTS = 2_000
-SECONDS = 1.0  # the longest that a line may take
+SECONDS = 1.0  # limit for one line
 RSS_MIB = 256
 STREAM_MIB = 64  # at least; a full run streams 1 GiB
 GROWTH_MIB = 32
@@ -44,7 +44,7 @@ def _seeds(random: Random) -> list[bytes]:
 
 
 def _parser(random: Random, count: int) -> float:
-    """So many lines through Wire and validation; the slowest, in seconds. Raises Violation."""
+    """Send so many lines through Wire and validation; returns the slowest time in seconds."""
     target, good, slowest = Target(), _seeds(random), 0.0
     for _ in range(count):
         line = mutated(random.choice(good), random, random.choice(good))
@@ -57,14 +57,14 @@ def _parser(random: Random, count: int) -> float:
         if slowest > SECONDS:
             raise Violation(f"{slowest:.1f} s for {line[:200]!r}")
         if random.random() < 0.01:
-            good[random.randrange(len(good))] = line  # what is bad may become worse
+            good[random.randrange(len(good))] = line  # a bad line may be mutated further
             if len(line) > 20_000:
                 good = _seeds(random)
     return slowest
 
 
 class Client:
-    """Sends lines to a server; each gets what it deserves, once and soon."""
+    """Sends lines to a server; each must get the right answer, once and soon."""
 
     def __init__(self, server: Server, random: Random) -> None:
         self.server = server
@@ -74,7 +74,7 @@ class Client:
         self._number = 0
 
     def send(self, *lines: bytes) -> None:
-        """Lines in one go, and a ping; exactly their answers come. Raises Violation."""
+        """Send lines at once, and a ping; exactly their answers must come. Raises Violation."""
         self._number += 1
         ping = f"ping {self._number}"
         last = json.dumps({"jsonrpc": "2.0", "id": ping, "method": "ping"}).encode()
@@ -108,7 +108,7 @@ class Client:
             self.seen["errors" if "error" in message else "results"] += 1
 
     def one(self) -> None:
-        """A message of some kind."""
+        """Send a message of a random kind."""
         self._number += 1
         kind = self.random.random()
         line = dump(request(self.random, self._number), self.random)
@@ -126,7 +126,7 @@ class Client:
             self.send(self._huge())
 
     def _twice(self) -> None:
-        """Two requests with one id: both are answered, one perhaps by a refusal."""
+        """Two requests with the same id: both are answered, one perhaps with a refusal."""
         call = {"name": "task_create", "arguments": CALLS["task_create"]}
         message = {"jsonrpc": "2.0", "id": self._number, "method": "tools/call", "params": call}
         self.send(*[json.dumps(message).encode()] * 2)
@@ -150,7 +150,7 @@ class Client:
         )
 
     def _huge(self) -> bytes:
-        """Up to the limit and beyond it."""
+        """A line up to the limit or beyond it."""
         size = self.random.choice(
             (MIB, MAX_LINE - 300, MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, 5 * MIB)
         )
@@ -162,7 +162,7 @@ class Client:
 
 
 def _live(project: Path, program: Sequence[str], lab: Lab, count: int) -> Counter[str]:
-    """So many messages to one server; raises Violation."""
+    """Send so many messages to one server; raises Violation."""
     with Server(project, program) as server:
         server.call("audit_session_start", session_id=SESSION, intent="hold")
         client = Client(server, lab.random)
@@ -180,14 +180,14 @@ def _live(project: Path, program: Sequence[str], lab: Lab, count: int) -> Counte
 
 
 def _peak(server: Server) -> int:
-    """The most memory that the server ever had, in MiB; 0 where the system does not tell."""
+    """The server's peak memory in MiB; 0 if the system does not report it."""
     status = Path(f"/proc/{server.process.pid}/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) // 1024 if found else 0
 
 
 def _endless(project: Path, mebibytes: int) -> int:
-    """A line that does not end; how much memory it took, in MiB. Raises Violation."""
+    """Send a line that does not end; returns the memory it took, in MiB. Raises Violation."""
     with Server(project, COLIBRI) as server:
         server.call("task_list")
         before = _peak(server)
@@ -205,7 +205,7 @@ def _endless(project: Path, mebibytes: int) -> int:
 
 
 def control(lab: Lab) -> str:
-    """A server that parses as json.loads does, in this process and alive."""
+    """A server that parses like json.loads, in this process and as a real server."""
     take_any_json()
     try:
         _parser(lab.random, CONTROL_INPUTS)
@@ -223,7 +223,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """The parser, the server, and a line without an end."""
+    """The parser, the server, and an endless line."""
     inputs = lab.count * PER_MESSAGE
     lab.say(f"{inputs:,} inputs to the parser")
     slowest = _parser(lab.random, inputs)

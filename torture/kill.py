@@ -1,8 +1,8 @@
 """kill -9 at random moments, on the real server with calls in flight.
 
-A round starts a server, looks back at what the round before had been told, sends a burst and kills.
-One in five is killed while it still starts. What counts as acknowledged is every answer that left
-the server, read before the kill or after it.
+A round starts a server, checks what the previous round was told, sends a burst and kills. One in
+five is killed while it still starts. Every answer that left the server counts as acknowledged,
+whether it was read before the kill or after it.
 """
 
 import json
@@ -42,11 +42,11 @@ class Killer:
     at_boot: int = 0
     records: int = 0
     open_calls: int = 0
-    _receipts: list[JSON] = field(default_factory=list)  # of the round before
+    _receipts: list[JSON] = field(default_factory=list)  # of the previous round
     _next: int = 0
 
     def round(self) -> None:
-        """One life of a server; raises Violation."""
+        """One run of a server; raises Violation."""
         with Server(self.project, self.program, handshake=False) as server:
             server.post("initialize", INITIALIZE, id="hello")
             if self._next and self.random.random() < 0.2:
@@ -61,7 +61,7 @@ class Killer:
             self._collect(server)
 
     def finish(self) -> None:
-        """The ledger as a whole: chain, rules and rows; and every open call is reported."""
+        """Check the whole ledger: chain, rules and rows; every open call must be reported."""
         with Server(self.project, self.program) as server:
             self._look_back(server)
             if code := server.close():
@@ -76,7 +76,7 @@ class Killer:
         self.records = report.record_count
 
     def _look_back(self, server: Server) -> None:
-        """The start was clean, and has all that was acknowledged before."""
+        """The start was clean, and everything acknowledged before is present."""
         first = server.call("audit_session_start", intent="be killed", session_id=SESSION)
         if self._next == 0 and first["isError"]:
             raise Violation(f"the first start cannot write: {first}")
@@ -98,7 +98,7 @@ class Killer:
         server.send(b"".join(lines))  # less than a pipe holds
 
     def _collect(self, server: Server) -> None:
-        """Every change that was acknowledged names a record of its own."""
+        """Every acknowledged change names a different record."""
         while message := server.receive():
             if isinstance(message["id"], int):
                 if message["result"]["isError"]:

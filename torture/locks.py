@@ -1,8 +1,8 @@
-"""Locks: nobody but SQLite opens the database, and what it locked stays locked.
+"""Locks: only SQLite opens the database, and its locks stay in place.
 
-POSIX gives up all locks of a process on a file when the process closes any descriptor of that file.
-strace tells who opened it, by the innermost frame above the C library; /proc/locks tells after each
-call whether SQLite's locks are still there.
+POSIX drops all locks of a process on a file when the process closes any descriptor of that file.
+strace shows who opened it, by the innermost frame above the C library; /proc/locks shows after each
+call whether SQLite's locks are still held.
 """
 
 import re
@@ -22,8 +22,8 @@ from torture import ControlFailed, Lab, Trial, Violation
 MEDDLER = program("drops-locks")
 PROGRAM = (sys.executable, "-m", "colibri")
 FILES = ("", "-shm")  # SQLite locks nothing in the `-wal`, and commands sync it
-SQLITE = "/apsw/"  # the library that has SQLite within it
-# What a connection holds as long as it is open: (file, first byte); see SQLite's file format.
+SQLITE = "/apsw/"  # the library that contains SQLite
+# The locks that a connection holds while it is open: (file, first byte); see SQLite's file format.
 HELD = (("", 1073741826), ("-shm", 128))
 OPENED = re.compile(r'^\d+ +(?:open|openat|creat)\((?:AT_FDCWD, )?"([^"]+)", ([A-Z_|]+)')
 RESUMED = re.compile(r"^(\d+) +<\.\.\. (?:open|openat|creat) resumed>")
@@ -59,7 +59,7 @@ AFTER = (("restore", "copy.db"), ("verify",))
 
 
 def needs() -> str:
-    """Why not here."""
+    """Why it cannot run here, or ""."""
     if not shutil.which("strace"):
         return "strace is not installed"
     if not Path("/proc/locks").exists():
@@ -70,7 +70,7 @@ def needs() -> str:
 
 
 class Watch:
-    """A project whose database nobody touches unseen."""
+    """A project whose database is watched."""
 
     def __init__(self, project: Path) -> None:
         self.project = project
@@ -79,13 +79,13 @@ class Watch:
         self.seen: Counter[str] = Counter()
 
     def watched(self, *program: str) -> list[str]:
-        names = (str(self.database), "data/colibri.db", "colibri.db")  # however it is spelt
+        names = (str(self.database), "data/colibri.db", "colibri.db")  # every way to spell the path
         paths = [part for name in names for end in FILES for part in ("-P", f"{name}{end}")]
         calls = "trace=open,openat,creat"
         return ["strace", "-f", "-k", "-o", str(self.log), "-e", calls, *paths, *program]
 
     def server(self, program: Sequence[str]) -> None:
-        """Every tool, with a look at the locks after each; then the commands beside it."""
+        """Every tool, with a check of the locks after each; then the commands, in parallel."""
         with Server(self.project, self.watched(*program)) as server:
             server.call("task_list")
             booted(server)
@@ -103,7 +103,7 @@ class Watch:
         self._only_sqlite("the server")
 
     def command(self, *arguments: str) -> None:
-        """A command, watched in the same way."""
+        """Run a command, watched in the same way."""
         done = execute_raw(self.watched(*PROGRAM, *arguments), cwd=self.project)
         if done.returncode:
             raise Violation(f"colibri {' '.join(arguments)}: {done.stderr.decode()[-300:]}")
@@ -125,13 +125,13 @@ class Watch:
             if SQLITE in caller:
                 self.seen["openings by SQLite"] += 1
             elif "O_EXCL" in flags:
-                self.seen["new files made"] += 1  # nobody can have a lock on a file that is new
+                self.seen["new files made"] += 1  # no process can have a lock on a new file
             else:
                 raise Violation(f"{who} opened the database past SQLite: {caller}")
 
 
 def _openings(log: Path) -> Iterator[tuple[str, str]]:
-    """The flags of each opening, and the innermost frame that is not the C library's."""
+    """The flags of each open call, and the innermost frame outside the C library."""
     flags, waiting = "", {}
     for line in log.read_text(encoding="utf-8").splitlines():
         if found := OPENED.match(line):
@@ -146,7 +146,7 @@ def _openings(log: Path) -> Iterator[tuple[str, str]]:
 
 
 def control(lab: Lab) -> str:
-    """A server that looks into its own database file."""
+    """A server that opens its own database file."""
     caught = []
     watch = Watch(lab.fresh("meddler"))
     try:

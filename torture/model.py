@@ -1,7 +1,7 @@
-"""Random walks over all fourteen tools, every answer held against a model of the design.
+"""Random walks over all fourteen tools, every answer compared with a model of the design.
 
-All of it goes through the real server over stdio. A walk is many runs of 50 steps on one project;
-a difference is repeated on a new one and its steps are dropped while it still occurs.
+Everything goes through the real server over stdio. A walk is many runs of 50 steps on one project;
+a difference is reproduced on a new project and then reduced to as few steps as possible.
 """
 
 import time
@@ -19,7 +19,7 @@ from torture import ControlFailed, Lab, Trial, Violation
 RUNS_PER_WALK = 20
 AT_ONCE = 4
 CONTROL_WALKS = 10
-ENOUGH = 200  # runs: in fewer something may never happen by mere chance
+ENOUGH = 200  # runs: with fewer, some event may not happen by chance
 SHRINKING_SECONDS = 120.0
 MUST_HAPPEN = {
     *("task_create", "task_update", "task_get", "task_list", "task_next_actions"),
@@ -34,7 +34,7 @@ MUST_HAPPEN = {
 
 
 class Different(AssertionError):
-    """The server is not as the model, after these steps."""
+    """The server differs from the model after these steps."""
 
     def __init__(self, what: str, steps: list[Step], trace: list[str]) -> None:
         super().__init__(what)
@@ -47,19 +47,19 @@ def random_walk(chance: Random, runs: int = RUNS_PER_WALK) -> list[Step]:
 
 
 def walk(project: Path, program: Sequence[str], steps: Sequence[Step]) -> tuple[Counter[str], int]:
-    """Take the steps on a new project; what happened, and how many records that made."""
+    """Take the steps on a new project; counts what happened, and the records written."""
     with Walk(project, program) as world:
         taken = 0
         try:
             for taken, step in enumerate(steps, 1):  # noqa: B007 - it is used when one fails
                 world.take(step)
             return world.seen, world.finish()
-        except (AssertionError, LookupError) as problem:  # LookupError: an answer of another form
+        except (AssertionError, LookupError) as problem:  # LookupError: an answer of the wrong form
             raise Different(repr(problem), list(steps[:taken]), world.trace) from problem
 
 
 def shrunk(lab: Lab, program: Sequence[str], found: Different) -> Different:
-    """The same, or another difference, in fewer steps: halves, quarters, … are left out."""
+    """The same or another difference in fewer steps: leaves out halves, quarters, …"""
     until = time.monotonic() + SHRINKING_SECONDS
     size = len(found.steps) // 2
     tries = 0
@@ -79,9 +79,9 @@ def shrunk(lab: Lab, program: Sequence[str], found: Different) -> Different:
 
 
 def control(lab: Lab) -> str:
-    """Servers that have forgotten a rule must be caught, and for that: the real one is not."""
+    """Servers that forget a rule must be caught, for that rule; the real one must not."""
     for number, rule in enumerate(faulty.FORGOTTEN_RULES):
-        for attempt in range(CONTROL_WALKS):  # not every walk comes to where the rule matters
+        for attempt in range(CONTROL_WALKS):  # not every walk reaches a case where the rule matters
             try:
                 place = lab.fresh(f"lenient-{number}-{attempt}")
                 walk(place, faulty.program(rule), random_walk(lab.random))
@@ -99,7 +99,7 @@ def one_walk(lab: Lab, seed: int, runs: int) -> tuple[Counter[str], int]:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Walks of so many runs each, some of them side by side: most of the time is waiting."""
+    """Walks of so many runs each, some in parallel, since most of the time is waiting."""
     seen: Counter[str] = Counter()
     records = done = 0
     sizes = [min(RUNS_PER_WALK, lab.count - at) for at in range(0, lab.count, RUNS_PER_WALK)]

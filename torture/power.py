@@ -1,7 +1,7 @@
-"""The power is cut: ext4 on a loop device is shut down without flushing anything.
+"""A power cut: ext4 on a loop device is shut down without flushing anything.
 
-EXT4_IOC_SHUTDOWN with NOLOGFLUSH throws away every page that was not synced, as a power cut does.
-Only answers read before the ioctl count: a server that lives on after the "cut" still answers from
+EXT4_IOC_SHUTDOWN with NOLOGFLUSH discards every page that was not synced, as a power cut does.
+Only answers read before the ioctl count: the server survives the "cut" and still answers from
 memory.
 """
 
@@ -29,7 +29,7 @@ DISK_MIB = 256
 
 
 def needs() -> str:
-    """Why not here: root, mkfs, loop devices."""
+    """Why it cannot run here, or "": it needs root, mkfs and loop devices."""
     if os.geteuid() != 0:
         return "mounting needs root"
     if missing_programs := [p for p in ("mkfs.ext4", "mount", "umount") if not shutil.which(p)]:
@@ -69,7 +69,7 @@ class Disk:
     @staticmethod
     @contextmanager
     def probe() -> Iterator[None]:
-        """A disk that is mounted and cut, to see that it can be."""
+        """Mount a disk and cut it, to see whether that works here."""
         with tempfile.TemporaryDirectory() as scratch:
             disk = Disk(Path(scratch))
             disk.mount()
@@ -85,7 +85,7 @@ def _run(*command: str) -> None:
 
 
 class Cutter:
-    """Rounds of mount, look back, burst and cut on one disk."""
+    """Rounds on one disk: mount, check, burst, cut."""
 
     def __init__(self, lab: Lab, name: str, program: Sequence[str]) -> None:
         self.disk = Disk(lab.fresh(name))
@@ -121,7 +121,7 @@ class Cutter:
             server.process.wait()
 
     def _heads_of_reads(self, server: Server) -> list[JSON]:
-        """Every head that reading calls hand out: their records are not synced, these must be."""
+        """Every head that reading calls return: their own records need no sync, the heads do."""
         results = [server.call(tool) for tool in ("task_list", "audit_verify_chain")]
         head = results[1]["structuredContent"]["data"]["head"]
         receipts: list[JSON] = [one["_meta"]["colibri/receipt"] for one in results]
@@ -149,7 +149,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Cuts, on a new disk every 100, so that the look back stays short."""
+    """Cuts, on a new disk every 100, so that the check stays short."""
     acknowledged = 0
     for first in range(0, lab.count, 100):
         cutter = Cutter(lab, f"disk-{first}", COLIBRI)

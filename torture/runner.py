@@ -1,7 +1,7 @@
 """`scripts/torture`: run trials, each after its control; keep the figures of full runs.
 
-docs/reliability.json holds the newest full run of each trial; the table in docs/reliability.md is
-made of it.
+docs/reliability.json holds the latest full run of each trial; the table in docs/reliability.md is
+made from it.
 """
 
 import argparse
@@ -84,8 +84,8 @@ def _one_by_one(
 
 
 def _together(trials: Iterable[Trial], options: argparse.Namespace) -> Iterator[tuple[str, Result]]:
-    """Each in a process of its own, the longest first; those that judge times have only that one
-    beside them. What a trial prints is shown when it has ended.
+    """Run each in a separate process, the longest first. Those that judge times run one by one,
+    while only the longest trial runs. What a trial prints is shown when it ends.
     """
     spawn = multiprocessing.get_context("spawn")
     first, *others = sorted(trials, key=lambda trial: (trial.alone, -trial.minutes))
@@ -109,7 +109,7 @@ def _perform_aside(name: str, options: argparse.Namespace) -> tuple[str, Result,
 
 
 def _perform(trial: Trial, options: argparse.Namespace) -> Result:
-    """The control, then the trial; what came of it."""
+    """Run the control, then the trial; returns the result."""
     count = options.count or (trial.quick if options.quick else trial.full)
     seed = random.randrange(2**32) if options.seed is None else options.seed
     print(f"== {trial.name}: {trial.title}", flush=True)

@@ -1,6 +1,6 @@
-"""Schema: every object of the database dropped, defined differently, or another one added.
+"""Schema: each object of the database dropped or redefined, or another object added.
 
-A server that runs stops writing and names the change, `audit_verify_chain` finds it, and no server
+A running server stops writing and names the change, `audit_verify_chain` finds it, and no server
 opens the file afterwards.
 """
 
@@ -17,7 +17,7 @@ BELIEVER = program("believes-the-schema")
 
 
 def _try(project: Path, program: Sequence[str], change: str) -> None:
-    """Raises Violation if the change is not noticed at once, or forgotten by the next start."""
+    """Raises Violation if the change is not noticed at once, or not at the next start."""
     with Server(project, program) as server:
         server.data("task_create", title="before")
         intrude(str(server.database), CHANGES[change])
@@ -43,7 +43,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """One change after the other, each on a project of its own."""
+    """One change after the other, each on a new project."""
     names = sorted(CHANGES)
     lab.random.shuffle(names)
     seen: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Eight servers on one project: all started on nothing at the same instant, then all writing."""
+"""Eight servers on one project: all started at once without a database, then all writing."""
 
 import threading
 import time
@@ -12,9 +12,9 @@ from torture import ControlFailed, Lab, Trial, Violation, check_log, check_norma
 
 IMPATIENT = program("does-not-wait")
 SERVERS = 8
-CALLS_PER_START = 20  # each server makes so many calls for each start of the trial: 2,000 of 100
+CALLS_PER_START = 20  # calls of each server for each start of the trial: 2,000 for 100
 P99_MS = 500
-ENOUGH = 10_000  # of fewer calls, those made while all servers still start are more than 1 in 100
+ENOUGH = 10_000  # calls; with fewer, over 1 % are made while servers still start
 
 
 class Client(threading.Thread):
@@ -45,7 +45,7 @@ class Client(threading.Thread):
 def together(
     project: Path, program: Sequence[str], calls: int, count: int = SERVERS
 ) -> list[Client]:
-    """All at once, from no database on; raises Violation."""
+    """Start all at once, without a database; raises Violation."""
     servers = [Server(project, program, handshake=False) for _ in range(count)]
     try:
         clients = [Client(server, calls) for server in servers]
@@ -63,7 +63,7 @@ def together(
 
 
 def _check(servers: list[Server], clients: list[Client]) -> None:
-    """One chain without a gap that has every acknowledged call."""
+    """The log is one chain without a gap and has every acknowledged call."""
     receipts = [receipt for client in clients for receipt in client.receipts]
     for server in servers:
         check_normal(server, "a server")

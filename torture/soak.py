@@ -1,9 +1,8 @@
-"""Three clients at work for an hour, each on a server of its own, on one project.
+"""Three clients at work for an hour, each with its own server, on one project.
 
-The log grows all the while, and so do the operating system's file cache and what a check of the
-whole log takes: that is why none is made while memory is measured. SQLite's own caches have a bound
-and are full after the warm-up. A server's memory is what the system says is resident of it, at
-moments when nobody calls.
+The log grows all the time, and so do the operating system's file cache and the cost of verifying
+the whole log, so there is no verification while memory is measured. SQLite's own caches are bounded
+and full after the warm-up. A server's memory is its resident size while no call runs.
 """
 
 import time
@@ -18,12 +17,12 @@ from tests.support.faulty import program
 from tests.support.task_model import WAY
 from torture import ControlFailed, Lab, Trial, Violation, check_log, check_normal
 
-CALLS_A_SECOND = 25  # of each client; and more while they warm up
+CALLS_A_SECOND = 25  # of each client; more during the warm-up
 WARM_UP = 600  # calls of each
-WINDOW = 0.2  # of the samples, at the beginning and at the end
+WINDOW = 0.2  # share of the samples, at the beginning and at the end
 GROWTH = 1.05
 MAX_WAL = 16 << 20
-LONG = 600  # seconds; in less the health check's own share of memory would come as growth
+LONG = 600  # seconds; in a shorter run the health check's own memory would look like growth
 TASKS_PER_SESSION = 3
 CONTROL_SECONDS = 6
 
@@ -31,12 +30,12 @@ Life = Generator[tuple[str, JSON], Any, None]
 
 
 def needs() -> str:
-    """Why not here."""
+    """Why it cannot run here, or ""."""
     return "" if Path("/proc/self/status").exists() else "there is no /proc to read memory from"
 
 
 def life() -> Life:
-    """What an agent does, again and again, with all fourteen tools; calls, for their data."""
+    """What an agent does repeatedly, with all fourteen tools: yields calls, gets their data."""
     while True:
         session = (yield "audit_session_start", {"intent": "soak"})["session_id"]
         here = {"session_id": session}
@@ -59,7 +58,7 @@ def life() -> Life:
 
 
 class Client:
-    """A server, the life of its agent, and what was seen of the process."""
+    """A server, its agent's calls, and measurements of the process."""
 
     def __init__(self, project: Path, program: Sequence[str], health_ms: int) -> None:
         self.server = Server(project, program, COLIBRI_HEALTH_INTERVAL_MS=str(health_ms))
@@ -104,7 +103,7 @@ class Client:
 
 
 class Soak:
-    """Clients side by side, a second's calls at a time, looked at in between."""
+    """Parallel clients, a second's calls at a time, measured in between."""
 
     def __init__(
         self, lab: Lab, project: Path, programs: Sequence[Sequence[str]], seconds: int
@@ -125,7 +124,7 @@ class Soak:
                     client.look()
                 self.wal = max(self.wal, self._log_size())
                 self.lab.say(f"{end - now:,.0f} s left, {self.calls:,} calls")
-                time.sleep(max(0.0, now + 1 - time.monotonic()))  # the pace
+                time.sleep(max(0.0, now + 1 - time.monotonic()))  # keep the pace
 
     @property
     def calls(self) -> int:
@@ -140,7 +139,7 @@ class Soak:
 
 
 def control(lab: Lab) -> str:
-    """One of three servers leaks descriptors, one memory: both are seen, and not the third."""
+    """One of three servers leaks descriptors, one memory: both must be caught, not the third."""
     programs = [program("leaks-descriptors"), program("leaks-memory"), COLIBRI]
     soak = Soak(lab, lab.fresh("leaky"), programs, CONTROL_SECONDS)
     try:

@@ -1,7 +1,7 @@
 """stdout belongs to the protocol: every byte from exec to exit, whatever else is printed.
 
-Two servers: the real one, in an interpreter where every package that it loads talks while it is
-imported; and one with tools that talk in all the ways of tests.support.noisy_server, in every lane.
+Two servers: the real one, in an interpreter where every package prints while it is imported; and
+one with tools that print in all the ways of tests.support.noisy_server, in every lane.
 """
 
 import json
@@ -15,7 +15,7 @@ from tests.support.noisy_server import NOISE
 from torture import ControlFailed, Lab, Trial, Violation
 
 NOISY = (sys.executable, "-m", "tests.support.noisy_server")
-# Python runs this before anything else: packages that are not Python's own talk when imported.
+# Python runs this first: packages outside the standard library then print when imported.
 TALKATIVE = """\
 import os, sys
 def talk(event, arguments):
@@ -39,7 +39,7 @@ REAL: list[tuple[str, JSON]] = [
 
 
 def _life(project: Path, program: Sequence[str], calls: list[tuple[str, JSON]]) -> Counter[str]:
-    """All at once, then the end of input; raises Violation."""
+    """All calls at once, then the end of input; raises Violation."""
     messages: list[JSON] = [{"id": "hello", "method": "initialize", "params": INITIALIZE}]
     for id, (tool, arguments) in enumerate(calls):
         params = {"name": tool, "arguments": arguments}
@@ -85,7 +85,7 @@ def _noises(lab: Lab) -> list[tuple[str, JSON]]:
 
 
 def control(lab: Lab) -> str:
-    """A server that leaves stdout where it was."""
+    """A server that does not redirect stdout."""
     try:
         _life(lab.fresh("leaky"), (*NOISY, "shares-stdout"), _noises(lab))
     except Violation as problem:
@@ -94,7 +94,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Lives of both servers."""
+    """Runs of both servers."""
     seen: Counter[str] = Counter()
     for number in range(lab.count):
         project = lab.fresh(f"real-{number}")

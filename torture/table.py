@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md, made of docs/reliability.json."""
+"""The table of docs/reliability.md, made from docs/reliability.json."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ END = "<!-- end of the table -->"
 
 
 def render(page: str, trials: Sequence[Trial], kept: dict[str, Any]) -> str:
-    """The page with its table made anew; the words around it stay."""
+    """The page with its table rewritten; the text around it stays."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{_table(trials, kept)}{END}{after}"

@@ -1,7 +1,7 @@
 """Tampering with real databases, each time judged by the check behind audit_verify_chain.
 
-A head that somebody outside has seen is at hand. The kinds of attack by name, through the front
-door, and which layer catches which, are a test of their own: tests/e2e/test_tamper_matrix.py.
+The verifier has a head that was kept elsewhere. tests/e2e/test_tamper_matrix.py tests each kind of
+attack through the server, and which layer catches it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ VICTIMS = 4
 RUNS_EACH = 2
 MUTATIONS_PER_HONEST_LOG = 20
 TRIES = 100
-SILENCE = 0.05  # seconds, after which a claim of these servers is dead
+SILENCE = 0.05  # seconds after which a claim of these servers expires
 OLDER = "put an older copy back"
 THOUGHTS = [{"type": "plan", "content": content} for content in ("one", "two", "three")]
-STORY = [  # what not every random run has: two seals, two dependencies, a batch for search
+STORY = [  # not every random run has these: two seals, two dependencies, a search batch
     (tool, {"session_id": session, **arguments})
     for session in ("told-1", "told-2")
     for tool, arguments in (
@@ -46,7 +46,7 @@ STORY = [  # what not every random run has: two seals, two dependencies, a batch
 
 
 def make_victim(lab: Lab, number: int) -> Victim:
-    """What a real server has written in a few random runs, and copies made on the way."""
+    """A database that a real server wrote in a few random runs, and copies made in between."""
     project = lab.fresh(f"victim-{number}")
     database = project / "data" / "colibri.db"
     older = []
@@ -60,7 +60,7 @@ def make_victim(lab: Lab, number: int) -> Victim:
         walk.finish()
     with Server(project, COLIBRI, COLIBRI_CLAIM_MINUTES="0.0001") as server:
         lose_a_claim(server)
-        for _ in range(thought_search.BATCH):  # so that its index has some
+        for _ in range(thought_search.BATCH):  # so that the search index has some
             server.data("thought_record", session_id="next", **THOUGHTS[0])
         receipt = server.call("task_create", title="the last record")["_meta"]["colibri/receipt"]
         server.close()
@@ -68,7 +68,7 @@ def make_victim(lab: Lab, number: int) -> Victim:
 
 
 def lose_a_claim(server: Server) -> None:
-    """A task is claimed by a session, taken over by another, and taken back by nobody."""
+    """A session claims a task and another session takes it over."""
     task = server.data("task_create", title="wanted", key="wanted")["task_id"]
     for session in ("silent", "next"):
         server.data("audit_session_start", session_id=session, intent="hold it", brief=False)
@@ -77,7 +77,7 @@ def lose_a_claim(server: Server) -> None:
 
 
 def misses(victim: Victim, way: str, chance: Random) -> tuple[str | None, bool]:
-    """What was done, and whether it goes unnoticed; afterwards all is as it was."""
+    """Tamper and verify: what was done, and whether it goes unnoticed; then restore the file."""
     if way == OLDER:
         return OLDER, passes(chance.choice(victim.older), victim)
     victim.db.execute("BEGIN")
@@ -89,7 +89,7 @@ def misses(victim: Victim, way: str, chance: Random) -> tuple[str | None, bool]:
 
 
 def misses_once(victims: Sequence[Victim], way: str, chance: Random) -> tuple[str, bool]:
-    """The same for one of them, tried anew where a table refuses it or there is nothing to do."""
+    """The same for one victim, with another if a table refuses it or has nothing to change."""
     for _ in range(TRIES):
         what, missed = misses(chance.choice(victims), way, chance)
         if what is not None:
@@ -108,7 +108,7 @@ def _nothing(*_: object, **__: object) -> Iterator[str]:
     yield from ()
 
 
-# A check that is left out, and an attack that only this one catches.
+# A check to disable, and an attack that only this check catches.
 LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "payloads": (
         checked,
@@ -123,7 +123,7 @@ LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
 
 
 def control(lab: Lab) -> str:
-    """An untouched log passes; a check that leaves something out misses what that is for."""
+    """An untouched log passes; with one check disabled, the attack it covers goes unnoticed."""
     victim = make_victim(lab, 0)
     if not passes(victim.db, victim):
         raise ControlFailed("an untouched log does not pass")
@@ -136,7 +136,7 @@ def control(lab: Lab) -> str:
 
 
 def run(lab: Lab) -> dict[str, object]:
-    """Every way in turn, on every victim in turn; then honest logs."""
+    """Every attack in turn, on every victim in turn; then honest logs."""
     victims = [make_victim(lab, number) for number in range(VICTIMS)]
     ways = [*WAYS, OLDER]
     for number in range(lab.count):

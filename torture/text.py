@@ -1,7 +1,7 @@
-"""Texts that hurt: made from the grammar of every pattern, mixed by chance, given to all readers.
+"""Slow texts: made from the grammar of every pattern, mixed at random, given to all readers.
 
-Each text goes to the pattern that it was made for and to one of the functions that read a text from
-outside. Processor time is judged, so that other work on the machine does not count.
+Each text goes to the pattern that it was made for and to one of the functions that read foreign
+text. Processor time is judged, so that other work on the machine does not count.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def _attacks(patterns: list[Pattern]) -> list[Attack]:
 
 
 def _text(random: Random, known: list[Attack], before: str, body: str) -> str:
-    """What was made for a pattern, pure or with what was made for others in it, of some size."""
+    """A text made for a pattern, alone or mixed with texts for others, of some size."""
     size = LARGE if random.random() < 0.001 else random.choice(SIZES)
     parts = [body]
     while random.random() < 0.3:
@@ -44,13 +44,13 @@ def _text(random: Random, known: list[Attack], before: str, body: str) -> str:
 def _tried(
     random: Random, known: list[Attack], readers: list[Callable[[str], object]], count: int
 ) -> Iterator[tuple[float, str]]:
-    """How long a KiB of each text took, and the text. Raises Violation."""
+    """The time per KiB of each text, and the text. Raises Violation."""
     for _ in range(count):
         work, before, body = random.choice(known)
         text = _text(random, known, before, body)
         for use in (work, random.choice(readers)):
             took, allowed = seconds(use, text), max(LEAST, PER_KIB * len(text) / 1024)
-            if took > allowed:  # what is slow by chance is not slow three times
+            if took > allowed:  # a text that is slow by chance is not slow three times
                 took = min(took, *(seconds(use, text) for _ in range(2)))
             if took > allowed:
                 raise Violation(f"{took:.3f} s for {len(text)} characters: {text[:100]!r}")
@@ -58,7 +58,7 @@ def _tried(
 
 
 def control(lab: Lab) -> str:
-    """One pattern more, which looks for its end from every start."""
+    """An added pattern that searches for its end from every start."""
     patterns = [Pattern("control", r"eyJ[\w-]{8,}\.")]
     try:
         for _ in _tried(lab.random, _attacks(patterns), [str.upper], CONTROL_TEXTS):

@@ -1,6 +1,6 @@
 """The trials, in the order of the table.
 
-A new one is a module of this package that makes a `TRIAL`, and its row here; docs/reliability.md
+A new one is a module of this package that defines `TRIAL`, and a row here; docs/reliability.md
 shows it as *not yet* until `scripts/torture --write NAME` has run it at its full count.
 """
 

@@ -1,7 +1,7 @@
 """Three verifiers, one verdict: the server's own code, colibri_verify.py, and verify.mjs in Node.
 
-On the frozen vectors, on every proof of every tree up to a size, on mutated proofs, and on real
-servers' bundles with one thing changed. Only the server proves consistency: this is held against
+They judge the frozen vectors, every proof of every tree up to a size, mutated proofs, and real
+servers' bundles with one change. Only the server proves consistency: its proofs are compared with
 the definition.
 """
 
@@ -35,13 +35,13 @@ PROOFS_PER_BUNDLE = 50  # mutated proofs for each mutated bundle
 PROJECTS = 2
 RUNS_EACH = 2
 BATCH = Path(__file__).parents[1] / "tests" / "verify" / "batch.mjs"
-AT_ONCE = 100  # bundles: more would not fit through a pipe in one piece
+AT_ONCE = 100  # bundles: more would not fit into a pipe at once
 
 PYTHON = load_verifier()
 
 
 def needs() -> str:
-    """Why not here."""
+    """Why it cannot run here, or ""."""
     return "" if shutil.which("node") else "node is not installed"
 
 
@@ -80,7 +80,7 @@ def _honest(size: int) -> list[tuple[Proof, str]]:
 
 
 def check_every_proof(honest: list[tuple[Proof, str]]) -> None:
-    """All three know each of them; raises Violation."""
+    """All three accept each of them; raises Violation."""
     proofs, roots = [proof for proof, _ in honest], [root for _, root in honest]
     if [python_root(PYTHON, proof) for proof in proofs] != roots:
         raise Violation("colibri_verify.py does not know a proof")
@@ -91,7 +91,7 @@ def check_every_proof(honest: list[tuple[Proof, str]]) -> None:
 
 
 def check_consistency(size: int) -> int:
-    """Every pair of trees: the proof is the definition's and holds, and not for another root."""
+    """Every pair of trees: the proof matches the definition, holds, and fails for another root."""
     count = 0
     for last in range(1, size + 1):
         tree = merkle.levels(LEAVES[:last])
@@ -120,7 +120,7 @@ def check_mutated_proofs(
     count: int,
     judge: Callable[[Proof], str | None],
 ) -> None:
-    """`judge` and the JavaScript come to the same root, never the true one; nor does the server."""
+    """`judge` and the JavaScript get the same root; no verifier, nor the server, the true one."""
     chosen = [chance.choice(honest) for _ in range(count)]
     mutants = [mutate(proof, chance) for proof, _ in chosen]
     others = node("proofs", mutants)
@@ -137,7 +137,7 @@ def check_mutated_proofs(
 
 @dataclass(frozen=True)
 class Bundle:
-    """A real server's bundle, and the head that its reader may have from elsewhere."""
+    """A real server's bundle, and a head that its reader may have received separately."""
 
     scope: str
     content: Any
@@ -145,7 +145,7 @@ class Bundle:
 
 
 class Case(NamedTuple):
-    """What is judged: a bundle, and its file, which may be changed."""
+    """What is judged: a bundle, and its possibly changed file."""
 
     bundle: Bundle
     data: bytes
@@ -159,7 +159,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def bundles(lab: Lab, number: int) -> list[Bundle]:
-    """What `colibri export` makes of a few random runs on a real server."""
+    """The exports of a few random runs on a real server."""
     project = lab.fresh(f"project-{number}")
     with Walk(project) as walk:
         for _ in range(RUNS_EACH):
@@ -191,7 +191,7 @@ def python_verdict(data: bytes, head: JSON | None) -> JSON:
 
 
 def check_bundles(cases: list[Case], judge: Callable[[bytes, JSON | None], JSON]) -> Counter[str]:
-    """`judge` and the JavaScript say the same, never "good" of what was changed; the verdicts."""
+    """`judge` and the JavaScript must agree and never call a changed bundle good; the verdicts."""
     verdicts: Counter[str] = Counter()
     items = [
         {"base64": base64.b64encode(case.data).decode(), "head": case.bundle.head} for case in cases
@@ -237,14 +237,14 @@ def check_vectors() -> int:
 
 
 def lax(proof: Proof) -> str | None:
-    """A verifier that leaves a part of a proof over: the classic mistake."""
+    """A verifier that ignores the rest of a proof: the classic mistake."""
     leaf, index, size, path = proof
     needed = len(TREE.inclusion(index, 0, size)) if 0 <= index < size <= SIZE else 0
     return python_root(PYTHON, (leaf, index, size, path[:needed]))
 
 
 def control(lab: Lab) -> str:
-    """A verifier that reads only a part of a proof, and one that overlooks a change, are caught."""
+    """A verifier that reads only part of a proof and one that misses a change must be caught."""
     try:
         check_mutated_proofs(lab.random, _honest(16), 1_000, lax)
     except Violation:
