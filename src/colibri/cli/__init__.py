@@ -1,4 +1,4 @@
-"""The commands for people: which there are, and how one of them is run and ends."""
+"""The commands for people: the list of them, and how one is run and ends."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
 from colibri.config import forget_relative_programs
 
-# The commands, by what they are for.
+# The commands, by purpose.
 GROUPS = {
     "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve, "hook": hook},
     "see what your agents did": {
@@ -136,7 +136,7 @@ def parser_of(name: str) -> help.Parser:
 
 
 def overview(width: int) -> str:
-    """What commands there are, by what they are for."""
+    """The list of commands, by purpose."""
     parts = ["usage: colibri COMMAND [options]\n", help.flow(DESCRIPTION, width)]
     parts += [_group(title, names, width) for title, names in GROUPS.items()]
     return "\n".join((*parts, help.flow(EPILOG, width)))
@@ -153,7 +153,7 @@ def _group(title: str, names: Iterable[str], width: int) -> str:
 
 
 def _print_anywhere() -> None:
-    """Print also where nobody listens, and as escapes what a terminal has no characters for."""
+    """Print even if stdout is closed, and escape characters that the terminal cannot encode."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed when we started
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -161,7 +161,7 @@ def _print_anywhere() -> None:
 
 
 def _give_up_output() -> None:
-    """What cannot be written is given up, or the interpreter would try again and complain."""
+    """Drop what cannot be written, or the interpreter would try again at exit and complain."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             stream.flush()

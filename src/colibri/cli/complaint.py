@@ -1,4 +1,4 @@
-"""The one way in which a command ends badly: what is wrong, what to do, and the exit code.
+"""How every command fails: what is wrong, what to do, and the exit code.
 
     colibri: error: there is no session S-12
     colibri: hint: did you mean S-1? colibri sessions lists sessions
@@ -35,7 +35,7 @@ class Complaint(Exception):
 
 
 class Misuse(Complaint):
-    """The command line is wrong; without a hint of its own it leads to the command's help."""
+    """The command line is wrong; without a hint it points to the command's help."""
 
     def __init__(self, message: str, hint: str = "", *, near: Sequence[str] = ()) -> None:
         super().__init__(message, hint, 2)
@@ -46,7 +46,7 @@ EXPECTED = (Complaint, ConfigError, ResourceError, Refused, OSError, KeyboardInt
 
 
 def show(problem: BaseException, command: str) -> int:
-    """Say one of EXPECTED on stderr; the exit code."""
+    """Report one of EXPECTED on stderr; return the exit code."""
     complaint = _complaint(problem)
     hint = complaint.hint
     if isinstance(complaint, Misuse) and not hint:
@@ -58,7 +58,7 @@ def show(problem: BaseException, command: str) -> int:
 
 
 def say(text: str) -> None:
-    """A line of words on stderr."""
+    """A line on stderr."""
     print(f"colibri: {visible(text)}", file=sys.stderr)
 
 

@@ -30,7 +30,7 @@ from colibri.config import bare_environment
 
 TIMEOUT = 10.0
 MAX_OUTPUT = 16 << 20
-MAX_LINE = 4096  # bytes of HEAD and its like
+MAX_LINE = 4096  # bytes of HEAD and similar files
 
 _NO_PROGRAMS = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 
@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "status": ("--ignore-submodules=all",),
 }
 
-# How files are stored; anything else that a repository sets is not for us.
+# How files are stored; all other settings of a repository are ignored.
 KEPT = {
     "core.autocrlf": "true|false|input",
     "core.eol": "lf|crlf|native",
@@ -96,7 +96,7 @@ _ENVIRONMENT = {
 
 
 class GitError(Exception):
-    """git is not there, was stopped, or said no: `code` is its exit code, None without one."""
+    """git is missing, was stopped, or failed: `code` is its exit code, None if it has none."""
 
     def __init__(self, what: str, code: int | None = None) -> None:
         super().__init__(what)
@@ -113,7 +113,7 @@ class Repository:
 
 
 def find(directory: str) -> Repository | None:
-    """The repository that a directory is in, from its files alone; None if there is none to trust.
+    """The repository that a directory is in, found without git; None if none can be trusted.
 
     It must belong to this user, and a linked work tree must be named by its repository in return.
     """
@@ -129,7 +129,7 @@ def find(directory: str) -> Repository | None:
 
 
 def is_ignored(repository: Repository, path: str) -> bool:
-    """Whether git leaves a path alone that it does not know yet."""
+    """Whether git ignores an untracked path."""
     try:
         run(repository, "check-ignore", "--quiet", "--", os.path.join(os.curdir, path))
     except GitError as no:
@@ -140,12 +140,12 @@ def is_ignored(repository: Repository, path: str) -> bool:
 
 
 def run(repository: Repository, command: str, *arguments: str) -> bytes:
-    """What git prints; GitError if it cannot tell."""
+    """What git prints; GitError if it fails."""
     with tempfile.TemporaryDirectory(prefix="colibri-git-") as folder:
         env = _environment(repository, folder)
         program = _program(env["PATH"], repository.work_tree)
         _lay_out(repository, folder, _kept(program, repository, env))
-        # A path is a path, whatever signs are in it; check-ignore knows nothing else.
+        # Take every path literally; check-ignore always does.
         literal = () if command == "check-ignore" else ("--literal-pathspecs",)
         words = (*literal, command, *COMMANDS[command], *arguments)
         return _output([program, "--no-pager", *words], repository.work_tree, env)
@@ -162,7 +162,7 @@ def _linked(entry: str) -> str:
 
 
 def _is_ours(path: str, is_kind: Callable[[int], bool]) -> bool:
-    """Whether it is of a kind, no link, and of this user."""
+    """Whether it is of the given kind, not a link, and owned by this user."""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):  # ValueError: a zero byte
@@ -194,7 +194,7 @@ def _lay_out(repository: Repository, folder: str, kept: str) -> None:
 
 
 def _kept(program: str, repository: Repository, env: dict[str, str]) -> str:
-    """The lines of the repository's configuration that ours takes over.
+    """The lines of the repository's configuration that are copied into ours.
 
     git reads the file as data here: with --file it acts on nothing in it, and includes nothing.
     """
@@ -202,7 +202,7 @@ def _kept(program: str, repository: Repository, env: dict[str, str]) -> str:
     if not _is_ours(path, stat.S_ISREG):
         return ""
     listed = ["config", "--file", path, "--no-includes", "--null", "--list"]
-    # Where no repository can be: git would look at the configuration of the one that it is in.
+    # Run where there can be no repository: git would read its configuration.
     outside = {**env, "GIT_DIR": os.devnull}
     text = _output([program, *listed], os.sep, outside).decode(errors="replace")
     found = dict(entry.partition("\n")[::2] for entry in text.split("\0"))
@@ -266,7 +266,7 @@ def _output(command: list[str], directory: str, env: dict[str, str]) -> bytes:
 
 
 def _read(process: "subprocess.Popen[bytes]", deadline: float) -> bytes:
-    """All that it prints, within the bounds."""
+    """Its output, within limits of size and time."""
     assert process.stdout is not None
     pieces: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Sessions and tasks by the ids that people type; what is not there is refused with near ones."""
+"""Find sessions and tasks by the ids that people type; for unknown ids suggest similar ones."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ from colibri.store.records import Record
 from colibri.store.sessions import Session
 from colibri.store.tasks import Filter, Task
 
-AMONG = 1000  # the newest ids, in which near ones are looked for
+AMONG = 1000  # how many of the newest ids are compared
 LIST_SESSIONS = "colibri sessions lists sessions"
 LIST_TASKS = "colibri tasks lists tasks"
 LIST_THOUGHTS = "colibri log --kind thought lists thoughts; the id is R- and the number"

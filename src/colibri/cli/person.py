@@ -32,7 +32,7 @@ _MISUSE = 2
 
 
 class Person:
-    """Who types, and the server that takes their calls."""
+    """The person at the terminal, and the server that runs their calls."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Person:
         return result
 
 
-# What the tools' own words do not say to a person: how a command does it.
+# Hints that the tools' own messages lack: which command helps.
 HINTS = {
     "ERR_CLAIMED": "colibri release TASK --why TEXT takes a task from its holder",
     "ERR_INVALID_TRANSITION": "colibri tasks TASK shows the moves that it can make",
@@ -120,7 +120,7 @@ _HELLO = {
 @contextmanager
 def at_work(options: argparse.Namespace) -> Iterator[Person]:
     """The person at the terminal, with a server of their own for the length of a with block."""
-    # Only whoever writes needs a server.
+    # Only commands that write load the server.
     from colibri.server import create_server  # noqa: PLC0415
     from colibri.server.context import register_catalogue  # noqa: PLC0415
     from colibri.server.transport import Stream  # noqa: PLC0415
@@ -152,7 +152,7 @@ def at_work(options: argparse.Namespace) -> Iterator[Person]:
 
 
 def name() -> str:
-    """The agent that the account which runs this program is, whatever the environment says."""
+    """The agent name of the account that runs this program, whatever the environment says."""
     try:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:  # an account without a name, as in some containers

@@ -13,7 +13,7 @@ _COMMAND = re.compile(r"(?<![\w/.-])colibri (?=--help\b|[a-z])")
 
 
 def typed(text: str) -> str:
-    """Words of ours, in which each `colibri COMMAND` becomes what starts this very program."""
+    """A message in which each `colibri COMMAND` becomes a command that starts this program."""
     return _COMMAND.sub(lambda _: f"{name()} ", text)
 
 
@@ -29,7 +29,7 @@ def verifier(*arguments: str) -> str:
 
 
 def name() -> str:
-    """What was typed, as far as that can be told."""
+    """What was typed, as far as that can be known."""
     started = sys.argv[0]
     if started == "-c":  # as scripts/colibri does
         return _shown(launch.launcher() or "colibri")
@@ -39,7 +39,7 @@ def name() -> str:
 
 
 def _shown(script: str) -> str:
-    """Its name alone where that is enough; else a path, short within the working directory."""
+    """Its name if that is enough; otherwise a path, relative within the working directory."""
     if launch.runs_once(script):  # uv puts it on the PATH of the program, not of its user
         return f"uvx {launch.DISTRIBUTION}"
     found = shutil.which("colibri")

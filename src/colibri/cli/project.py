@@ -15,24 +15,24 @@ from colibri.store.sqlite.opening import open_reader
 
 
 def options(parser: argparse.ArgumentParser, json: str = "print JSON") -> None:
-    """The options that nearly every command ends with; `json` is what that one is for."""
+    """The options that nearly every command has; `json` is the help of --json."""
     parser.add_argument("--json", action="store_true", help=json)
     parser.add_argument("--project", metavar="DIR", help="the project directory")
 
 
 def again(options: argparse.Namespace) -> str:
-    """What a command of a hint needs to be about the same project."""
+    """The option that makes a command in a hint apply to the same project."""
     return f" --project {shlex.quote(options.project)}" if options.project else ""
 
 
 @contextmanager
 def reading(options: argparse.Namespace) -> Iterator[tuple[Config, Connection]]:
-    """The database in one read transaction; servers may go on writing meanwhile.
+    """The database in one read transaction; servers can keep writing meanwhile.
 
     What it sees is synced first: people are shown heads to keep, which a power cut must not undo.
     """
-    with opened(options) as (config, reader), reader:  # what is read belongs together
-        ledger.head(reader)  # from the first read on it sees no more
+    with opened(options) as (config, reader), reader:  # one consistent view
+        ledger.head(reader)  # the first read fixes what the transaction sees
         sync_log(config.db_path)
         yield config, reader
 

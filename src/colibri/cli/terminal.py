@@ -5,8 +5,8 @@ RULES OF OUTPUT
     --json      one JSON value (commands that follow print one a line), ASCII only
     terminal    tables and colours by rich, with NO_COLOR plain; the width of the window is honoured
     pipe        no colour, nothing cut off or wrapped, columns two blanks apart
-    stored text goes through safe() before it is printed, whoever wrote it; lines of its own stand
-                under an indent, so that none can pass for one of ours
+    stored text goes through safe() before it is printed, whoever wrote it; its own lines are
+                indented, so that none can pass for one of ours
 """
 
 import argparse
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Span = str | tuple[str, str]  # text, or text and its style
 
 NARROW = 60  # windows with fewer columns have no room for wide indents
-LABEL = 12  # how wide the names of facts are
+LABEL = 12  # the width of the column of labels
 
 # Shades of the 256-colour palette that are as readable on black as on white; the terminal's own
 # yellow and cyan are not.
@@ -74,13 +74,13 @@ def _count(text: str) -> int:
 
 
 def alone_option(parser: argparse.ArgumentParser, name: str) -> None:
-    """That an argument leaves no use for the options up to here; refuse_beside() sees to it."""
+    """Mark the options added so far as useless with this argument; see refuse_filters()."""
     narrowing = [one for one in parser._actions if one.option_strings]
     parser.set_defaults(alone=(name, narrowing))
 
 
-def refuse_beside(options: argparse.Namespace) -> None:
-    """Of one thing there is nothing to choose: an option that would is a mistake, not ignored."""
+def refuse_filters(options: argparse.Namespace) -> None:
+    """Misuse if a filter is given along with a single thing to show: it would have no effect."""
     name, narrowing = options.alone
     for one in narrowing:
         if getattr(options, one.dest, one.default) != one.default:
@@ -94,11 +94,11 @@ def is_terminal() -> bool:
 
 @cache
 def console(*, errors: bool = False) -> "Console":
-    """Rich, told to take text as it is: no markup, no emoji codes, no guessed highlights."""
+    """A rich console that prints text unchanged: no markup, no emoji codes, no highlighting."""
     from rich.console import Console  # noqa: PLC0415 - 60 ms that a pipe or --json need not wait
 
     made = partial(Console, stderr=errors, markup=False, emoji=False, highlight=False)
-    # Rich takes NO_COLOR for colours alone, and would go on to send bold and dim.
+    # With NO_COLOR rich drops only colours and would still send bold.
     return made(color_system=None) if made().no_color else made()
 
 
@@ -108,12 +108,12 @@ def emit(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Words about the answer, on stderr."""
+    """A remark about the result, on stderr."""
     complaint.say(program.typed(text))
 
 
 def count(number: int, noun: str) -> str:
-    """So many of them: 1 record, 2 records."""
+    """A number and its noun: 1 record, 2 records."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -127,7 +127,7 @@ def say(text: str, style: str = "") -> None:
 
 
 def line(*spans: Span, hang: int = 0, whole: bool = False) -> None:
-    """A line made of pieces; on a terminal what does not fit goes under its column `hang`.
+    """A line made of pieces; on a terminal it wraps with an indent of `hang`.
 
     With `whole` the terminal itself breaks it, so that it can be copied in one piece. A hash that
     ends a line is never broken: it goes below instead, nearer to the edge if it must.
@@ -158,7 +158,7 @@ def line(*spans: Span, hang: int = 0, whole: bool = False) -> None:
 
 
 def paragraph(text: str, *, indent: int) -> None:
-    """Stored text with its own lines, all of them under an indent."""
+    """Stored text with its own line breaks, every line indented."""
     clean = safe(text, lines=True)
     if not is_terminal():
         print("\n".join(" " * indent + row for row in clean.split("\n")))
@@ -182,17 +182,17 @@ def _print_under(indent: int, rows: "Iterable[Text]") -> None:
 
 
 def field(label: str, *spans: Span, whole: bool = False) -> None:
-    """A fact and its name."""
+    """A label and its value."""
     line((f"{label:<{LABEL}}", "dim"), *spans, hang=LABEL, whole=whole)
 
 
 def hang(wide: int, narrow: int = 2) -> int:
-    """Where lines go on: under a column; in a narrow window under one nearer to its edge."""
+    """The indent of wrapped lines: `wide`, or `narrow` in a narrow window."""
     return narrow if is_terminal() and console().width < NARROW else wide
 
 
 def heading(text: str) -> None:
-    """A line of its own above what belongs together."""
+    """A blank line and a bold title."""
     print()
     say(text, "bold")
 
@@ -210,7 +210,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, style_of: s
     if console().width >= NARROW:
         _rich_table(headings, styled)
         return
-    for row in styled:  # without headings and columns: a line that goes on under itself
+    for row in styled:  # no headings or columns: each row is a line that wraps
         line(*((f"{cell}  ", style) for cell, style in row if cell), hang=2)
 
 

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(one: Agent, column: int) -> None:
-    """For people: only what there is to say."""
+    """For people: without counts of zero."""
     name = (one.name or NOBODY).ljust(column)
     counts = (
         *((one.finished, "done"), (one.cancelled, "cancelled"), (one.retried, "retried")),

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """The file to write; a Complaint if that would do harm."""
+    """The file to write; a Complaint if writing it would destroy something."""
     config = load(options.project)
     target: str = options.target
     files.refuse_links(target, config.project)
@@ -98,7 +98,7 @@ def _target(options: argparse.Namespace) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two names lead to one file, or would."""
+    """Whether two paths are the same file, or would be."""
     if os.path.exists(one) and os.path.exists(other):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)

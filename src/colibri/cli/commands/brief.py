@@ -1,4 +1,4 @@
-"""`colibri brief`: where the work stands, in the words that an agent is told."""
+"""`colibri brief`: where the work stands, as agents read it."""
 
 import argparse
 

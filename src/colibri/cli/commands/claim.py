@@ -1,4 +1,4 @@
-"""`colibri claim`: hold a task, so that nobody else works on it."""
+"""`colibri claim`: take a task, so that nobody else changes it."""
 
 import argparse
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.task is not None:
-        terminal.refuse_beside(options)
+        terminal.refuse_filters(options)
     with person.at_work(options) as me:
         if options.task is not None:
             found = [me.call("task_update", {"task_id": options.task, "claim": True})]

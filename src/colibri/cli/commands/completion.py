@@ -33,13 +33,13 @@ fish:
 Exit codes: 0 printed.
 """
 
-PATHS = ("DIR", "FILE", "BUNDLE")  # what arguments that are files go by
+PATHS = ("DIR", "FILE", "BUNDLE")  # the metavars of arguments that are paths
 
 
 class Word(NamedTuple):
-    """Something that a command takes: an option, or a value in its place."""
+    """An argument of a command: an option or a positional value."""
 
-    names: tuple[str, ...]  # none for a value in its place
+    names: tuple[str, ...]  # none for a positional value
     values: tuple[str, ...]  # the fixed ones
     takes_value: bool
     is_path: bool
@@ -59,7 +59,7 @@ Commands = dict[str, tuple[str, list[Word]]]  # what each is for, and what it ta
 
 
 def _commands() -> Commands:
-    """The modules beside this one; cli/__init__.py, which lists them, imports this one."""
+    """The modules in this directory; cli/__init__.py, which lists them, imports this one."""
     found: Commands = {}
     for name in sorted(one.name for one in pkgutil.iter_modules(folder.__path__)):
         module = importlib.import_module(f"{folder.__name__}.{name}")

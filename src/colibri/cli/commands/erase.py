@@ -138,7 +138,7 @@ def _confirm(options: argparse.Namespace, texts: list[tuple[Target, Record | Non
 
 
 def _text(payload: dict[str, Any] | None) -> str:
-    """What a person would recognise: the text of a thought or intent, else all that is kept."""
+    """What a person would recognise: the text of a thought or an intent, else the whole payload."""
     kept = payload or {}
     text = str(kept.get("content") or kept.get("intent") or "")
     text = text or json.dumps(kept.get("arguments", kept), ensure_ascii=False)
@@ -165,7 +165,7 @@ def _writing(config: Config) -> Iterator[Opened]:
 def _erase(
     opened: Opened, config: Config, options: argparse.Namespace, shown: list[Target]
 ) -> list[Entry]:
-    """One transaction, synced: all that was shown goes, with records of it, or nothing."""
+    """In one synced transaction: erase everything that was shown and record it, or nothing."""
     ids = _ids(config)
     with Change(opened.db, opened.watch, durable=True):
         if erasure.plan(opened.db, options.seqs) != shown:

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Judge:
-    """Reads a bundle as its receiver will, before it is handed over; `verdict` is good or bad."""
+    """Checks a bundle as its receiver will, before it is written; `verdict` is good or bad."""
 
     verdict = ""
 
@@ -112,7 +112,7 @@ def _contents(reader: Connection, options: argparse.Namespace) -> Contents:
 
 
 def _thoughts(reader: Connection, ids: list[str]) -> Contents:
-    """A Complaint with what an id is, if it is no thought of one sealed session."""
+    """A Complaint if an id is not a thought of one sealed session, with what it is instead."""
     found = [lookup.thought(reader, id) for id in ids]
     named = {str(one.session): f"R-{one.seq} to {one.session}" for one in found}
     if len(named) > 1:

@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.seq is None:
         return follow.run(options, _show)
-    terminal.refuse_beside(options)
+    terminal.refuse_filters(options)
     return follow.run(options, _show_one)
 
 

@@ -113,7 +113,7 @@ def _copy(source: Connection, new: str) -> Head | None:
 
 
 def _compare(path: str, new: str) -> dict[str, Any]:
-    """How the copy and the database relate; `lost` is None where that cannot be told."""
+    """How the copy and the database relate; `lost` is None if that is unknown."""
     with closing(backup.open_copy(new)) as copied:
         found: dict[str, Any] = {"older_schema": backup.is_older(copied), "reason": None}
         if not os.path.exists(path) and not backup.companions(path):

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(session: Session, work: Work) -> None:
-    """For people: a line that goes on under its intent."""
+    """For people: one line that wraps under its intent."""
     facts = [name for name in (session.task_id, session.agent) if name]
     facts += [terminal.count(session.record_count, "thought")]
     facts += [done] if (done := words.work(work)) else []

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _look(db: Connection) -> dict[str, Any]:
-    """All that is shown, from one look; `newest` and `open_calls` are Records."""
+    """Everything that is shown, from one read; `newest` and `open_calls` are Records."""
     head = ledger.head(db)
     seq = head.seq if head else 0
     still_open, sealed = sessions.count(db)

@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.task is not None:
-        terminal.refuse_beside(options)
+        terminal.refuse_filters(options)
     if (options.ready or options.mine) and (options.status or options.search):
         raise Misuse("--ready and --mine do not go together with --status or --search")
     with project.opened(options) as (_, reader):
@@ -226,7 +226,7 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
 
 
 def _holder(db: Connection, task: Task) -> str:
-    """Who works on it, and since when nothing was heard of them."""
+    """The session and agent that hold it, and their last sign of life."""
     if task.holder is None:
         return ""
     session = sessions.get(db, task.holder)

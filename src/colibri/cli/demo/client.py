@@ -1,4 +1,4 @@
-"""A small MCP client for a server of our own: a child process, a line out, a line back."""
+"""A small MCP client with its own server: a child process, a line out, a line back."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from colibri.cli import files
 from colibri.core.errors import ResourceError
 
 PROTOCOL = "2025-11-25"
-PATIENCE = 30.0  # seconds for all that a server is asked, and for it to end
+PATIENCE = 30.0  # seconds to wait for an answer, and for the server to end
 
 Call = Callable[[str, Mapping[str, Any]], dict[str, Any]]  # a tool, arguments; the CallToolResult
 
@@ -40,7 +40,7 @@ def serving(command: Sequence[str], *, env: Mapping[str, str], log: str) -> Iter
             process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
             yield lambda tool, given: request("tools/call", {"name": tool, "arguments": given})
         finally:
-            with suppress(BrokenPipeError):  # it is gone already
+            with suppress(BrokenPipeError):  # it has already ended
                 process.stdin.close()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE)
@@ -49,7 +49,7 @@ def serving(command: Sequence[str], *, env: Mapping[str, str], log: str) -> Iter
 
 
 def _requests(process: "subprocess.Popen[bytes]", hint: str) -> Call:
-    """What sends a request and waits for its result; ResourceError, with a hint, if none comes."""
+    """Sends a request and waits for its result; ResourceError, with a hint, if none comes."""
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None and stdout is not None
     numbers = count(1)

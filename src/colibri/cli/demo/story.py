@@ -1,4 +1,4 @@
-"""The story that `colibri demo` plays: an agent repairs how dates are read, and is held to rules.
+"""The story of `colibri demo`: an agent fixes how dates are read, and the rules hold it back.
 
 $NAME in an argument stands for the id that an earlier step was given under that name.
 """
@@ -146,7 +146,7 @@ STORY = (
 
 
 def fill(value: Any, names: dict[str, str]) -> Any:
-    """The arguments with the ids that their names stand for."""
+    """The arguments, with names replaced by the ids they stand for."""
     if isinstance(value, dict):
         return {key: fill(one, names) for key, one in value.items()}
     if isinstance(value, list):

@@ -51,7 +51,7 @@ def has_section(text: str) -> bool:
 
 
 def put(text: str) -> str:
-    """The text with the section as it is now, in its place or at the end."""
+    """The text with the current section, in place of the old one or at the end."""
     line = "\r\n" if "\r\n" in text else "\n"
     section = f"{BEGIN}\n{SECTION}{END}".replace("\n", line)
     if (place := _find(text)) is not None:

@@ -75,7 +75,7 @@ class Json:
         return text if node.value == value else style.replace(node, value)
 
     def _plain(self, text: str) -> str:
-        """Plain JSON with every character in its place; Broken if the client reads less."""
+        """Plain JSON with every character at the same offset; Broken if the client reads less."""
 
         def without_comment(found: re.Match[str]) -> str:
             token = found[0]

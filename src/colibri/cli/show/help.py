@@ -1,4 +1,4 @@
-"""Help texts, laid out by ourselves: argparse has them differ from one Python to the next.
+"""Help texts in our own layout: that of argparse differs from one Python version to the next.
 
 Prose is wrapped to the width of the terminal, at most WIDTH; lines that begin with a blank are
 examples and tables, and stay as they are.
@@ -20,7 +20,7 @@ _NARROW = 60  # below this they go under it
 # nargs -> how often an argument may be given
 _OFTEN: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} ...]", "+": "{} [...]"}
 
-# What argparse says -> what we say; it tells us in no other way.
+# argparse's message -> ours; argparse offers no better way to tell errors apart.
 _PHRASES = (
     (r"^the following arguments are required: (.+)", r"missing: \1"),
     (r"^one of the arguments (.+) is required$", r"one of these is missing: \1"),
@@ -68,11 +68,11 @@ class Parser(argparse.ArgumentParser):
                 yield f"({' | '.join(each)})"
 
     def print_help(self, file: Any = None) -> None:
-        """At once, and with its errors, which argparse swallows: a reader may have gone away."""
+        """Flush at once and let errors through, which argparse swallows: the pipe may be closed."""
         print(self.format_help(), end="", file=file, flush=True)
 
     def parse_known_args(self, *args: Any, **settings: Any) -> Any:
-        """With a word about what is not known: argparse itself only repeats it."""
+        """Explain unknown arguments: argparse only repeats them."""
         options, unknown = super().parse_known_args(*args, **settings)
         if unknown:
             near = nearest(unknown[0], list(self._option_string_actions))
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
         return count
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
-        """A type refuses a text with one argument or two: what is wrong, and perhaps a hint."""
+        """A type rejects a value with one or two arguments: what is wrong, and perhaps a hint."""
         try:
             return super()._get_value(action, text)
         except argparse.ArgumentError as problem:

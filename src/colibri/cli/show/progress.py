@@ -1,4 +1,4 @@
-"""How far a long command is: one line on stderr, written over, where that is a terminal."""
+"""The progress of a long command: one line on stderr, overwritten, if that is a terminal."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def bar(what: str, unit: str, total: int = 0) -> Iterator["Bar"]:
 
 
 class Bar:
-    """Called with what is done and what there is in all; elsewhere than on a terminal silent."""
+    """Takes the amount done and the total; silent unless stderr is a terminal."""
 
     def __init__(self, what: str, unit: str, total: int) -> None:
         self.done = 0
@@ -41,7 +41,7 @@ class Bar:
             self._write(self._line(now - self._began))
 
     def slice(self) -> None:
-        """A verification pauses: one slice more is done."""
+        """One more slice of a verification is done."""
         self(self.done + SLICE, self.total)
 
     def _line(self, seconds: float) -> str:
@@ -55,7 +55,7 @@ class Bar:
         )
 
     def _write(self, text: str) -> None:
-        """Over the line before; blanks, because not every terminal knows how to clear."""
+        """Overwrite the previous line, with blanks, because not every terminal can clear."""
         if not self._is_terminal or not (text or self._length):
             return
         text = text[: os.get_terminal_size(sys.stderr.fileno()).columns - 1]

@@ -15,7 +15,7 @@ from colibri.cli.show.words import Spans
 from colibri.store.records import Record
 from colibri.store.timeline import Step
 
-MARKS = {"ok": "", "open": "… "}  # what went otherwise gets a cross
+MARKS = {"ok": "", "open": "… "}  # any other outcome gets a cross
 OPEN = ("open: it is running, or its server died", "refused")
 
 
@@ -26,11 +26,11 @@ class Entry(NamedTuple):
     head: Spans
     text: str = ""  # wrapped, under it
     whole: str = ""  # to be copied in one piece
-    subject: str | None = None  # what the head names already
+    subject: str | None = None  # what the head already names
 
 
 class Printer:
-    """Prints steps under the days they belong to; names that go without saying are left out."""
+    """Prints steps under the day they belong to, without the names that are obvious."""
 
     def __init__(self, hidden: Collection[str | None] = ()) -> None:
         self._hidden = hidden
@@ -57,7 +57,7 @@ class Printer:
             terminal.line(" " * indent, (entry.whole, "dim"), hang=indent, whole=True)
 
     def _other_server(self, step: Step) -> list[str]:
-        """The process that took the call, where it is not the one of the step before."""
+        """The process that served the call, if it is not that of the previous step."""
         server: str = step.enter.payload["server"] if step.enter and step.enter.payload else ""
         if server in ("", self._server):
             return []
@@ -70,7 +70,7 @@ def _entries(step: Step) -> Iterator[Entry]:
     for record in step.records:
         if record not in changed:
             yield _entry(record)
-        elif record is changed[0]:  # fields and texts that one call changed are one change
+        elif record is changed[0]:  # one call's changes to fields and texts are one entry
             yield Entry(record, _change(changed), subject=record.task)
     if not step.records:
         yield Entry(step.first, _call(step))

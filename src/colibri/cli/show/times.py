@@ -13,17 +13,17 @@ _AGES = ((48 * 3600, 86_400, "days"), (3600, 3600, "h"), (60, 60, "min"), (0, 1,
 
 
 def now() -> datetime:
-    """This moment, here."""
+    """The current local time."""
     return datetime.now().astimezone()
 
 
 def recorded(when: datetime) -> str:
-    """A moment as records have it."""
+    """A time in the format of records."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def stamp() -> str:
-    """This moment, fit for the name of a file."""
+    """The current time, for a file name."""
     return recorded(now()).replace(":", "").replace(".", "")
 
 
@@ -42,7 +42,7 @@ class Days:
         self._day = ""
 
     def stamp(self, at: str) -> str:
-        """What to put before an entry; its day is printed if it is another one."""
+        """The time before an entry; a new day is printed first."""
         when = _local(at)
         if when is None or not terminal.is_terminal():
             return at
@@ -64,7 +64,7 @@ def until(text: str) -> int | str:
 
 
 def _local(at: str) -> datetime | None:
-    """None for what is no time: anybody may have written into the database."""
+    """None if it is not a time: the database may have been tampered with."""
     try:
         return datetime.fromisoformat(at).astimezone()
     except (ValueError, OverflowError):
@@ -98,7 +98,7 @@ def _boundary(text: str, of_day: time) -> int | str:
 
 
 def _moment(text: str, of_day: time) -> datetime:
-    """ValueError if it is no time."""
+    """ValueError if it is not a time."""
     today = datetime.now().date()  # noqa: DTZ005 - people mean their own days
     days = {"today": today, "yesterday": today - timedelta(days=1)}
     if text in days:

@@ -94,7 +94,7 @@ def kind_of_thought(payload: Mapping[str, Any]) -> Span:
 
 
 def names(record: Record) -> Iterator[str]:
-    """Whom and what a record is about."""
+    """The session, task and agent of a record."""
     yield from filter(None, (record.session, record.task, record.agent))
 
 
@@ -105,7 +105,7 @@ def excerpt(text: str) -> str:
 
 
 def arguments(given: Mapping[str, Any] | None) -> str:
-    """The arguments of a call beside its ids; of texts the record has only the size."""
+    """The arguments of a call without its ids; for texts the record has only the size."""
     shown = {name: value for name, value in (given or {}).items() if name not in IDS}
     return "".join(f" {name}={_argument(value)}" for name, value in shown.items())
 
@@ -134,7 +134,7 @@ def work(done: Work) -> str:
 
 
 def changes(*payloads: Mapping[str, Any]) -> Spans:
-    """What the records of a task changed that one call wrote: its steps on one line."""
+    """What one call changed about a task, with its steps on one line."""
     moves = [said["set"]["status"] for said in payloads if "status" in said["set"]]
     passed = [str(old) for old, _ in moves[:1] if old is not None] + [str(new) for _, new in moves]
     parts: list[Spans] = [_joined([[(state, state)] for state in passed], " → ")]
@@ -154,7 +154,7 @@ def _joined(parts: list[Spans], between: str) -> Spans:
 
 
 def _claim(old: str | None, new: str | None, taken: Mapping[str, Any] | None) -> str:
-    """Whoever claims is the record's own session."""
+    """The session that claims is the record's own."""
     if new is None:
         return "released"
     if taken is None:
@@ -163,7 +163,7 @@ def _claim(old: str | None, new: str | None, taken: Mapping[str, Any] | None) ->
 
 
 def creation(fields: Mapping[str, Any]) -> Spans:
-    """What a task was when it was made, from all of its fields."""
+    """A task as it was created, from all of its fields."""
     facts = [
         f"{label}{_value(name, fields[name])}" for name, label in _FACTS.items() if fields.get(name)
     ]
