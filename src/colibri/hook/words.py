@@ -62,7 +62,7 @@ def reminder(db: "Connection", report: "Report", session: str | None) -> str | N
     return (
         f"{REMINDER}{held} was worked on, and no thought was recorded since. Call thought_record"
         f" with {json.dumps(call, ensure_ascii=False)}, where content says what you did, why, and"
-        " how you know that it works; then stop. This is said once."
+        " how you know that it works; then stop. This reminder comes once."
     )
 
 
