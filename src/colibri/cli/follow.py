@@ -5,6 +5,7 @@ has to grow because somebody watches.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -45,13 +46,16 @@ def heads(
     *,
     after: int,
     until: Callable[[int], bool] = lambda seq: False,
+    beat: float = math.inf,
 ) -> Iterator[int]:
-    """The seq of the newest record each time that it has grown, until that is the last one."""
+    """The seq of the newest record each time that it has grown, until that is the last one; also
+    when it has not for `beat` seconds."""
     file = _identity(path)
+    told = time.monotonic()
     while not until(after):
-        if (seq := ledger.last_seq(db)) > after:
+        if (seq := ledger.last_seq(db)) > after or time.monotonic() - told >= beat:
             yield seq
-            after = seq
+            after, told = seq, time.monotonic()
             continue
         if _identity(path) != file:
             raise ResourceError(f"{path} was deleted or replaced", "start the command again")

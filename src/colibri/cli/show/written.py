@@ -17,10 +17,11 @@ from colibri.store.connection import Connection
 ROOTS = 5  # that a person is shown
 
 
-def options(parser: argparse.ArgumentParser) -> None:
+def options(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """Which file."""
+    text = "the file to write; - is stdout" + (f" (default: {default})" if default else "")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="the file to write; - is stdout"
+        *("-o", "--output"), metavar="FILE", required=default is None, default=default, help=text
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
 

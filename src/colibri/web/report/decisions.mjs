@@ -7,8 +7,9 @@ import { span } from "./words.mjs";
 const AT_ONCE = 20;
 
 /** Show them; `reveal(seq)` leads to a record in the timeline. */
-export function showDecisions({ entries, tasks }, reveal) {
-  const made = thoughtsOf(entries, "decision");
+export function showDecisions({ entries, tasks, scope }, reveal) {
+  const inOrder = thoughtsOf(entries, "decision");
+  const made = scope.kind === "log" ? inOrder.toReversed() : inOrder; // of a project the newest first
   const byId = new Map(tasks.map((task) => [task.id, task]));
   portions("more-decisions", $("decision-list"), made, AT_ONCE, (entry) => item(entry, byId.get(entry.task), reveal));
   if (made.length === 0) $("decision-list").append(el("li", { class: "soft" }, "No decision was recorded."));

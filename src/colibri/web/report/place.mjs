@@ -5,7 +5,7 @@
 import { $ } from "./dom.mjs";
 
 const SOONEST = 2_000; // ms from one load to the next
-const SHARE = 10; // a tenth of the time at most is spent on loading
+const SHARE = 4; // a fifth of the time at most is spent on loading
 const STALE = 180_000; // ms without a sign of the command that watches
 const BUSY = 1_500; // ms after the last key or click in which the page does not load
 const LOOK = 250;

@@ -14,6 +14,8 @@ export function showProject(model, reveal) {
   $("unverified").hidden = !isProject;
   $("sessions").hidden = !isProject;
   if (!isProject) return;
+  $("story").after($("tasks")); // what is being worked on comes first
+  document.querySelector("nav [href='#story']").after(" ", document.querySelector("nav [href='#tasks']"));
   $("unverified-list").replaceChildren(...unverified(model, reveal).map((said) => el("li", {}, el("p", {}, ...said))));
   const newest = model.sessions.toReversed();
   const works = workOf(model.own);
