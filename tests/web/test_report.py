@@ -989,16 +989,20 @@ def test_nothing_on_the_page_moves(page: Path, reader: NewReader) -> None:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session of 10,000 records, 3,000 thoughts among them."""
+    """A session of 10,000 records, 3,000 thoughts among them, and 2,000 deeds with their texts."""
     lab = in_memory()
+    lab.client = "h-1"
     task = lab.create("a long task").task_id
     lab.start("S-1", intent="think a lot", task=task)
+    for number in range(2_000):
+        use = {"host_session": "h-1", "use": f"u-{number}", "tool": "Bash"}
+        lab.deed(**use, command=f"make part-{number}", exit=number % 7, paths=("Makefile",))
     for number in range(3_000):
         lab.think("S-1", f"thought {number}: {'because ' * 20}", task=task, agent="ada")
     for _ in range(494):
         lab.read(session="S-1")
     lab.seal("S-1")
-    assert lab.head().seq == 10_000 - 2
+    assert lab.head().seq == 10_000 - 2 + 2 * 2_000
     return write_page(tmp_path_factory.mktemp("large") / "report.html", session_bundle(lab))
 
 
@@ -1052,6 +1056,6 @@ def test_a_tree_of_thousands_unfolds_where_one_looks(large: Path, reader: NewRea
     ada.page.click("#proof button")
     assert "thought 2345:" in ada.page.evaluate("document.activeElement.textContent")
     ada.page.click("#clear")
-    _settled(ada.page, "All 3,496 entries; here are 1 to 100.")
+    _settled(ada.page, "All 5,496 entries; here are 1 to 100.")
     ada.page.locator("#later").press("Enter")  # entries take their real size while one scrolls
-    _settled(ada.page, "All 3,496 entries; here are 1 to 200.")
+    _settled(ada.page, "All 5,496 entries; here are 1 to 200.")

@@ -180,6 +180,9 @@ function drawCall(entry) {
 // What the host reported.
 
 const SORTS = { edit: "Edited", run: "Ran", read: "Read", fetch: "Fetched", mcp: "Called", other: "Used" };
+const DENIED = {
+  edit: "Tried to edit", run: "Tried to run", read: "Tried to read", fetch: "Tried to fetch", mcp: "Tried to call",
+};
 const EVENTS = {
   "session.start": "The host started or resumed its session", "session.end": "The host ended its session",
   prompt: "A prompt reached the agent", stop: "The agent stopped", "subagent.start": "A subagent started",
@@ -192,7 +195,7 @@ function drawDeed(entry) {
   const { event, sort, tool, host, command, files, isErased, duration } = deed;
   const what = tool === null ? [] : [" ", el("code", {}, plain(tool, 128))];
   const title = EVENTS[event] === undefined
-    ? headline(SORTS[sort] ?? "Used", ...subjectOf(deed, what))
+    ? headline((event === "tool.denied" ? DENIED[sort] ?? "Tried to use" : SORTS[sort]) ?? "Used", ...subjectOf(deed, what))
     : headline(EVENTS[event]);
   const drawn = [title];
   const failure = failureOf(deed);

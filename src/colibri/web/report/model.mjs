@@ -24,7 +24,11 @@ export function decode(base64) {
   return bytes;
 }
 
-const readJson = (base64) => JSON.parse(utf8.decode(decode(base64)));
+/** Nearly all of it is ASCII, which needs no decoding: a third of the time that a large page takes. */
+function readJson(base64) {
+  const binary = atob(base64);
+  return JSON.parse(/[\u0080-\u00ff]/.test(binary) ? utf8.decode(decode(base64)) : binary);
+}
 
 /** Everything that the page shows of a bundle. */
 export function derive({ log, scope, head, records, proofs }) {

@@ -8,6 +8,7 @@ import { count } from "./words.mjs";
 
 const FEW = 10;
 const MOST = 200;
+const RAN = ["tool.end", "tool.failed"];
 
 /** Show them, if any host reported anything; `reveal(seq)` leads to a record in the timeline. */
 export function showWork({ own, entries }, reveal) {
@@ -15,7 +16,7 @@ export function showWork({ own, entries }, reveal) {
   $("deeds").hidden = mine.length === 0;
   if (mine.length === 0) return;
   const files = editedFiles(mine);
-  const runs = mine.filter(({ type, deed }) => type === "deed" && deed.sort === "run" && deed.event !== "tool.begin");
+  const runs = mine.filter(({ type, deed }) => type === "deed" && deed.sort === "run" && RAN.includes(deed.event));
   const failed = mine.filter(({ type, deed }) => type === "deed" && deed.isFailed);
   $("deed-list").replaceChildren(
     el("dl", {},
@@ -59,10 +60,10 @@ function failures(failed, reveal) {
 function notKnown({ hosts, lost, late, open, unpaired, settings }) {
   const said = [];
   if (open > 0) said.push(`${count(open, "action began and its end was", "actions began and their ends were")} not reported.`);
-  if (lost > 0) said.push(`${count(lost, "action was", "actions were")} lost before it could be recorded.`);
+  if (lost > 0) said.push(`${count(lost, "action was", "actions were")} lost before ${lost === 1 ? "it" : "they"} could be recorded.`);
   if (unpaired > 0) said.push(`${count(unpaired, "report does", "reports do")} not say which action it is about, so begins and ends cannot be matched.`);
   if (settings > 1) said.push("The settings of the host’s hooks changed in between.");
-  if (late > 0) said.push(`${count(late, "report was", "reports were")} recorded later than it happened.`);
+  if (late > 0) said.push(`${count(late, "report was", "reports were")} recorded later than what ${late === 1 ? "it tells" : "they tell"} of.`);
   said.push("What an agent does outside the tools of its host, and what its host does not report, is not here.");
   return [el("p", {}, "Reported by ", ...names(hosts), "."), ...said.map((text) => el("p", {}, text))];
 }
