@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "a value that is missing": (["tasks", "--limit"], "--limit needs a value", ""),
     "a value too many": (["tasks", "--json=x"], "--json takes no value, but was given 'x'", ""),
-    "an argument that is missing": (["report", "-o", "x"], "missing: ID", ""),
+    "an argument that is missing": (["move"], "missing: TASK, STATE", ""),
 }
 
 
@@ -195,6 +195,7 @@ WRONG = {
     "log 31 --limit 3": "--limit and SEQ do not go together",
     "log yesterday": "SEQ: 'yesterday' is not the number of a record, such as 17 or R-17",
     "report S-1 -o - --open": "--open needs a file",
+    "report --watch -o -": "--watch needs a file",
     "setup": "error: missing: CLIENT\n",
     "setup codex --name a.b": "a name has only letters, digits, _ and -",
     "setup codex --write --print": "--print and --write do not go together",

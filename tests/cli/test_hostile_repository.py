@@ -245,6 +245,7 @@ LINKS = {
     "a folder that was named": ("mine", "", "setup generic --file mine/x.json --write"),
     "a report": ("page.html", "new", "report S-1 -o page.html"),
     "a report, by force": ("page.html", "file", "report S-1 -o page.html --force"),
+    "the report of a project": ("colibri-report.html", "new", "report"),
     "the folder of a report": ("out", "", "report S-1 -o out/page.html"),
     "a bundle": ("b.json", "new", "export --all -o b.json"),
     "the folder of a bundle": ("out", "", "export --all -o ./out/../out/b.json"),

@@ -166,6 +166,88 @@ def test_without_a_browser_it_says_what_to_do(
     assert "colibri: hint: no browser was found" in capsys.readouterr().err
 
 
+def test_without_an_id_it_is_about_the_whole_project(project: Path) -> None:
+    """One file with a name of its own, which holds every record."""
+    code, out, err = run(project)
+    assert (code, err) == (0, "")
+    bundle = bundle_from(evidence((project / report.FILE).read_text("utf-8")))
+    assert bundle["scope"] is None
+    assert len(bundle["headers"]) == 54
+    assert out.startswith(f"wrote {report.FILE}: 54 records, ")
+    assert load_verifier().verify(evidence((project / report.FILE).read_text())).verdict == "good"
+    said = json.loads(run(project, "--json", "--force")[1])
+    assert (said["session"], said["task"], said["records"]) == (None, None, 54)
+
+
+def test_a_project_without_records_has_no_report(tmp_path: Path) -> None:
+    with opened(tmp_path):
+        pass
+    code, out, err = run(tmp_path)
+    assert (code, out) == (1, "")
+    assert "holds no records yet" in err
+    assert files(tmp_path) == ["data"]
+
+
+def test_a_project_that_is_too_large_is_told_what_else_there_is(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MAX_EVIDENCE", 1 << 14)
+    assert cli.main(["report", "-o", str(project / "out"), "--project", str(project)]) == 1
+    _, err = capsys.readouterr()
+    assert "the evidence of this project is larger than 0 MiB" in err
+    assert "colibri report SESSION is about one session; colibri export --all" in err
+
+
+# Watching: also tests/web/test_watch.py, with the page.
+
+
+def watch(project: Path, *arguments: str) -> int:
+    target = str(project / "page.html")
+    return cli.main(["report", *arguments, "-o", target, "--watch", "--project", str(project)])
+
+
+def is_watched(project: Path) -> bool:
+    return 'name="colibri-watched" content=""' not in (project / "page.html").read_text("utf-8")
+
+
+def test_a_watched_page_is_written_again_when_there_is_more(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What happens while it pauses: a record more, some time, and at last Ctrl-C."""
+    heads: list[int] = []
+
+    def pause(seconds: float) -> None:
+        text = (project / "page.html").read_text("utf-8")
+        assert is_watched(project)
+        heads.append(bundle_from(evidence(text))["head"]["seq"])
+        if len(heads) == 1:
+            with opened(project) as db:
+                Lab(db).think("S-2", "more")
+        if len(heads) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", pause)
+    monkeypatch.setattr(report, "BEAT", 0.0)
+    assert watch(project) == 130
+    assert heads == [54, 57, 57, 57]
+    assert not is_watched(project)
+    out, err = capsys.readouterr()
+    assert out.count("wrote ") == 1
+    assert err == "colibri: watching for new records; Ctrl-C stops\n"
+
+
+def test_watching_ends_with_the_seal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause(seconds: float) -> None:
+        with opened(project) as db:
+            Lab(db).seal("S-2")
+
+    monkeypatch.setattr("time.sleep", pause)
+    assert watch(project, "S-2") == 0
+    assert not is_watched(project)
+    page = (project / "page.html").read_text("utf-8")
+    assert [seal["session"] for seal in load_verifier().verify(evidence(page)).seals] == ["S-2"]
+
+
 # The page.
 
 
