@@ -10,6 +10,7 @@ import time
 from base64 import b64decode
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -995,7 +996,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = lab.create("a long task").task_id
     lab.start("S-1", intent="think a lot", task=task)
     for number in range(2_000):
-        use = {"host_session": "h-1", "use": f"u-{number}", "tool": "Bash"}
+        use: Any = {"host_session": "h-1", "use": f"u-{number}", "tool": "Bash"}
         lab.deed(**use, command=f"make part-{number}", exit=number % 7, paths=("Makefile",))
     for number in range(3_000):
         lab.think("S-1", f"thought {number}: {'because ' * 20}", task=task, agent="ada")
