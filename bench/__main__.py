@@ -66,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--against", type=Path, metavar="DIR", help="compare with the Colibri of this checkout"
     )
-    parser.add_argument("--render", action="store_true", help="measure nothing, only write anew")
+    parser.add_argument(
+        "--render", action="store_true", help="measure nothing, only rewrite the results"
+    )
     return parser
 
 

@@ -131,7 +131,7 @@ def test_every_tool_and_code_that_is_named_exists(page: Path, said: list[str]) -
 
 
 def templates() -> Iterator[str]:
-    """Every text in the source, with … for what is filled in when it is said; no docstrings."""
+    """Every text in the source, with … for what is filled in at run time; no docstrings."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         documentation = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

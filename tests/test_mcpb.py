@@ -86,7 +86,7 @@ def run(script: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_the_script_says_what_is_stale_and_mends_it(tmp_path: Path) -> None:
-    """scripts/mcpb --check changes nothing; without it both files are written anew."""
+    """scripts/mcpb --check changes nothing; without it both files are rewritten."""
     assert run(SCRIPT, "--check") == (0, "", "")
     for name in ("scripts/mcpb", "mcpb", "server.json", "src", "pyproject.toml", "LICENSE"):
         source, target = ROOT / name, tmp_path / name

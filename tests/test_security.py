@@ -18,7 +18,7 @@ TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
 
 def test_its_table_is_that_of_the_tamper_matrix() -> None:
-    """Each attack that is tested, and what is said of it."""
+    """Each tested attack with its outcome."""
     expected = [f"| {name} | {what} | {what} |" for name, (_, what) in SEEN.items()]
     expected += [f"| {name} | **not seen** | {what} |" for name, (_, what) in UNSEEN.items()]
     table = TEXT.partition("| attack |")[2].partition("\n\n")[0].splitlines()[2:]

@@ -118,7 +118,7 @@ LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     ),
     "rows of tasks": (altered_tasks, "altered", _nothing, "tasks.title"),
     "rows of sessions": (proofs, "altered", _nothing, "sessions.intent"),
-    "the head": (LogCheck, "_compare_outside", lambda *_: None, "write anew"),
+    "the head": (LogCheck, "_compare_outside", lambda *_: None, "rewrite the log"),
 }
 
 

@@ -229,7 +229,7 @@ def is_running(process: int) -> bool:
     return True
 
 
-# What does not go as told is said.
+# What does not go as planned is reported.
 
 
 def answer_otherwise(monkeypatch: Patch) -> None:

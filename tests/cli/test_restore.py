@@ -74,7 +74,7 @@ def everything(project: Path) -> dict[str, bytes]:
 
 
 def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
-    """What would be lost is said, nothing is changed, exit 1; by force the old one is kept."""
+    """It lists what would be lost and changes nothing; with --force it keeps the old one."""
     head = go_on(project)
     before = everything(project)
     code, out, err = colibri(project, "restore", "copy.db")

@@ -308,7 +308,7 @@ def test_of_many_breaks_the_first_are_shown_and_the_rest_counted(
 
 
 def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture) -> None:
-    """Without one it cannot be seen, and that is said."""
+    """Without one it cannot be detected, and the verdict says so."""
     _, head = seal_and_head(project)
     tamper(database_of(project), "DELETE FROM ledger WHERE seq > 52")
     code, found = judged(project, capsys)

@@ -233,7 +233,7 @@ def test_creating_a_server_leaves_stdout_alone() -> None:
 
 @requirement("000:T-25")
 def test_the_server_imports_no_web_module() -> None:
-    """T-25; Specification 18.2: held against the whole import graph, lazy imports included."""
+    """T-25; Specification 18.2: compared with the whole import graph, lazy imports included."""
     everything = ", ".join(
         ".".join(("colibri", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
             ".__init__"

@@ -1,4 +1,4 @@
-"""core/merkle.py: held against the published example, the RFC's recursive words, and mutants."""
+"""core/merkle.py: compared with the published example, the RFC's definition, and mutants."""
 
 import random
 from collections.abc import Sequence

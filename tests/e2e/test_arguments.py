@@ -104,7 +104,7 @@ def page(**fields: Any) -> Asked:
 SEVENTH = ("merkle_root", {"session_id": "sealed", "proof_for": "7"})
 BOTH = ("audit_verify_chain", {"session_id": "open", "task_id": "T-0001"})
 UNTYPED = ("thought_record", {"session_id": "open", "content": "so"})
-# What is asked, where it is wrong, and what is said about that.
+# A call, the field that is wrong, and the message about it.
 INVALID: list[tuple[Asked, str] | tuple[Asked, str, str]] = [
     *((create(title=f"a{mark}b"), "title") for mark in CONTROLS + BIDI + ("\n", "\t")),
     *((update(title=f"a{mark}b"), "title") for mark in CONTROLS + BIDI),

@@ -88,7 +88,7 @@ CALLERS = [
     ("task_next_actions", {}),
     think(),
 ]
-# A call, where it is wrong, and what is said of that.
+# A call, the field that is wrong, and the message about it.
 INVALID: list[tuple[tuple[str, JSON], str, str]] = [
     *(
         ((tool, {**asked, "session_id": bad}), "session_id", said)

@@ -1,4 +1,4 @@
-"""src/colibri/server/log.py: what is taken out of a text before it is said."""
+"""src/colibri/server/log.py: what is removed from a text before it is printed."""
 
 from collections.abc import Iterator
 from pathlib import Path

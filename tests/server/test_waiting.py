@@ -147,7 +147,7 @@ def locked(database: Path, first: int, count: int) -> Iterator[BinaryIO]:
 
 @contextmanager
 def recovering(database: Path) -> Iterator[None]:
-    """Look like a process that writes the index of the log anew: whoever reads has to wait."""
+    """Look like a process that rewrites the index of the log: readers have to wait."""
     with locked(database, 120, 3) as shm:
         header = shm.read(1)
         os.pwrite(shm.fileno(), bytes([header[0] ^ 1]), 0)

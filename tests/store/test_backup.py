@@ -98,7 +98,7 @@ def test_a_copy_is_one_file_for_its_owner_alone_and_sound(path: Path, tmp_path: 
 def test_a_copy_is_of_one_moment_however_much_is_written_meanwhile(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer between any two steps neither waits nor makes the copy begin anew."""
+    """A writer between any two steps neither waits nor makes the copy start over."""
     monkeypatch.setattr(backup, "STEP", 2)
     seen: list[tuple[int, int]] = []
     with opened(project) as db:

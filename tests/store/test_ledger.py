@@ -221,7 +221,7 @@ DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]
         lambda db: rewrite(db, LAST, prev=leaf_of(db, 8)),
         [(LAST, "broken-link")],
     ),
-    "a record that begins the log anew": (
+    "a record that starts the log over": (
         lambda db: rewrite(db, LAST, prev=record.genesis(LOG)),
         [(LAST, "broken-link")],
     ),
@@ -229,7 +229,7 @@ DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]
         lambda db: rewrite(db, LAST, prev=bytes(32)),
         [(LAST - 1, "altered-header")],
     ),
-    "a record written anew": (
+    "a rewritten record": (
         lambda db: rewrite(db, 5, at="2020-01-01T00:00:00.000000Z"),
         [(5, "altered-header")],
     ),

@@ -1,4 +1,4 @@
-"""store/tasks.py: reading tasks, held against what a few lines of Python say they should show."""
+"""store/tasks.py: reading tasks, compared with a few lines of plain Python."""
 
 from collections.abc import Callable, Iterator
 from itertools import product

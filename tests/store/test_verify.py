@@ -1,4 +1,4 @@
-"""store/verify.py: the log, the rules and the rows, held against each other in a real file."""
+"""store/verify.py: the log, the rules and the rows, compared with each other in a real file."""
 
 from collections.abc import Callable, Iterator
 

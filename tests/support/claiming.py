@@ -147,7 +147,7 @@ WAYS = [way for way, often in OFTEN.items() for _ in range(often)]
 
 
 def drafts_of(bundle: Object) -> Log:
-    """The log before it was hashed; what is a hash of other records is found anew."""
+    """The log before it was hashed; hashes of other records are computed again."""
     log = Log()
     for header in headers(bundle):
         payload = base64.b64decode(bundle["payloads"][str(header["seq"])]["body"])

@@ -257,7 +257,7 @@ class Lab:
     def deed(
         self, *, late: str | None = None, lost: int = 0, call: int = 0, **said: Any
     ) -> Entry | None:
-        """What a host reports: a command that has ended, unless something else is said."""
+        """What a host reports: a command that has ended, unless told otherwise."""
         self._calls += 2
         arrival = Arrival(
             call=f"{_DEED}{call or self.older + self._calls:012x}",

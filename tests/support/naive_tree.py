@@ -1,4 +1,4 @@
-"""RFC 6962, 2.1, word for word: what every tree and proof is held against."""
+"""RFC 6962, 2.1, word for word: the reference for every tree and proof."""
 
 from hashlib import sha256
 

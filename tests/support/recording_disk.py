@@ -22,7 +22,7 @@ from colibri.server.transport import Stream
 from tests.support.faulty import FAULTS
 
 Note = tuple[Any, ...]
-CHECKPOINT_PAGES = 24  # small, so that a short story has checkpoints and a log that begins anew
+CHECKPOINT_PAGES = 24  # small, so that a short story has checkpoints and a log that starts over
 BASE = "unix"
 DATABASE = "colibri.db"
 NOTABLE = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-journal")

@@ -240,7 +240,7 @@ def cut_the_tail(db: Connection, chance: Random) -> str | None:
     return f"the log is cut after {after} of {last}"
 
 
-def write_anew(db: Connection, chance: Random) -> str | None:
+def rewrite_log(db: Connection, chance: Random) -> str | None:
     """One call ended otherwise, and every record after it is chained to that."""
     exits = [seq for (seq,) in db.execute("SELECT seq FROM ledger WHERE kind = 'call.exit'")]
     start = chance.choice((exits[-1], chance.choice(exits)))  # the last: no row tells of it
@@ -261,7 +261,7 @@ def write_anew(db: Connection, chance: Random) -> str | None:
             (payload, leaf, prev, row.seq),
         )
         prev = leaf
-    return f"everything from {start} on is written anew"
+    return f"everything from {start} on is rewritten"
 
 
 def claim_another_log(db: Connection, chance: Random) -> str | None:
@@ -283,7 +283,7 @@ WAYS: dict[str, Way] = {
     "swap intents": swap_two_rows("sessions", "intent"),
     "swap nodes": swap_two_rows("merkle_nodes", "hash"),
     "cut the tail": cut_the_tail,
-    "write anew": write_anew,
+    "rewrite the log": rewrite_log,
     "claim another log": claim_another_log,
 }
 

@@ -1,7 +1,7 @@
 """Logs and bundles made by hand, from docs/formats.md alone: nothing of colibri is imported.
 
 A Log is a list of Drafts, which can be changed in any way before they are hashed: a lie told there
-is one whose teller wrote the whole chain anew. A lie told in the finished bundle is one whose
+is one whose teller rewrote the whole chain. A lie told in the finished bundle is one whose
 teller did not.
 """
 
@@ -420,7 +420,7 @@ def headers(bundle: Object) -> list[Object]:
 
 
 def edit_header(bundle: Object, seq: int, /, **members: object) -> Object:
-    """A copy in which members of one header are others; nothing is hashed anew."""
+    """A copy in which members of one header are others; nothing is hashed again."""
     edited = copy.deepcopy(bundle)
     at = next(n for n, h in enumerate(headers(bundle)) if h["seq"] == seq)
     edited["headers"][at] = b64(canonical({**header_at(bundle, seq), **members}))

@@ -1,4 +1,4 @@
-"""Lies told before hashing, by someone who wrote the whole chain anew: only the rules show them."""
+"""Lies told before hashing, by someone who rewrote the whole chain: only the rules show them."""
 
 from collections.abc import Callable, Iterator
 

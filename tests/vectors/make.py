@@ -1,7 +1,7 @@
 """Write the vectors: python -m tests.vectors.make DIRECTORY
 
 The files in this folder are frozen (SHA256SUMS) from the first release on. A new vector is added;
-one that is there is then never written anew: whoever verifies by them must find them unchanged.
+one that is there is then never rewritten: whoever verifies by them must find them unchanged.
 """
 
 import hashlib

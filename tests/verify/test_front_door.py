@@ -34,7 +34,7 @@ def test_the_lies_are_those_of_the_new_rules() -> None:
 def test_a_forged_database_is_told_by_the_tool_and_by_the_command(
     code: str, tmp_path: Path
 ) -> None:
-    """The chain is written anew, so that only the rule can tell."""
+    """The chain is rewritten, so that only the rule can detect it."""
     entry = LIES[code]
     bundle = bundle_from((VECTORS / entry["file"]).read_bytes())
     with opened(tmp_path, bundle["log"]) as db:

@@ -117,7 +117,7 @@ def one_of_each() -> Log:
 
 
 def bodies_with_other_types() -> Iterator[bytes]:
-    """A log in one payload of which something has another type, hashed anew."""
+    """A log with a value of another type in one payload, hashed again."""
     seen = set()
     for number, draft in enumerate(one_of_each().drafts):
         if draft.kind in seen:

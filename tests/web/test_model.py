@@ -1,4 +1,4 @@
-"""What the report derives from a bundle, under Node: held against what Python reads from it."""
+"""What the report derives from a bundle, under Node, compared with what Python reads from it."""
 
 import json
 import re

@@ -21,11 +21,11 @@ with exactly these members:
     leaf = SHA-256(0x00 ‖ header bytes): the chain's link and the Merkle tree's leaf at once
 
 The payload is the RFC 8785 bytes of an object with exactly the members of its kind, null where
-there is nothing to say. Its nonce keeps it secret from who holds only the header, so payload and
-nonce can be erased and the chain still holds.
+there is nothing to say. Its nonce keeps it secret from anyone who has only the header, so
+payload and nonce can be erased and the chain still holds.
 
     call.enter    server         the process that took the call (uuid 4)
-                  tool           the tool's name; of one that there is not, 128 characters
+                  tool           the tool's name; of an unknown tool, 128 characters
                   arguments      as validated; title, description, content and intent are replaced
                                  by {sha256, size} of their UTF-8 bytes: a text is kept in one place
                   client         name and version of the program that sent the call

@@ -67,7 +67,7 @@ def settle(db: Connection, task: Task, asked: Asked) -> Claim:
 
 
 def keep(db: Connection, number: int, claim: Claim) -> None:
-    """Remember who lost a task, and forget it of who claims it."""
+    """Remember which session lost a task; forget it once that session claims the task again."""
     if claim.loser is not None:
         db.execute(
             "INSERT INTO lost_claims (task, session) VALUES (?, ?)"

@@ -7,7 +7,7 @@ links, seals and proofs hold, and every verifier tells what is gone.
 What is deleted is not gone yet. SQLite overwrites it (`secure_delete`), but not the copies that it
 left in unused parts of pages when it once moved rows about; the search index keeps what it no
 longer finds; the write-ahead log has the pages as they were. So `erase` has the index merged, and
-the engine's `rewrite` after it has the file written anew and the log cut to nothing.
+the engine's `rewrite` after it rewrites the file and truncates the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

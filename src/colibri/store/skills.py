@@ -1,8 +1,8 @@
-"""The folder of skills, read anew each time: every <root>/<name>/SKILL.md, and nothing else.
+"""The folder of skills, read afresh each time: every <root>/<name>/SKILL.md, and nothing else.
 
 Nobody knows who wrote what is in there. No symbolic link is followed, neither in the root nor on
 the way to it from the project; only regular files are opened, so that no pipe or device can keep us
-waiting; everything has a bound. What is not listed is said: a file under `skipped`, the rest in
+waiting; everything has a bound. What is not listed is reported: a file under `skipped`, the rest in
 `note`.
 """
 

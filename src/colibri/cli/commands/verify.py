@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 class Root(NamedTuple):
-    """A root, and of how many thoughts it is said to be."""
+    """A root, and the number of thoughts that it claims to cover."""
 
     size: int | None
     hash: bytes
