@@ -161,14 +161,20 @@ def test_nothing_found_says_why(tmp_path: Path, colibri: Printed) -> None:
     assert colibri(tmp_path, "search", "roof") == (0, "", empty)
     with opened(tmp_path) as db:
         story(Lab(db))
-    none = f"{NOTHING}no task has all of these words, and no thought has any of them\n"
+    none = (
+        f"{NOTHING}no task and no command has all of these words, and no thought has any of them\n"
+    )
     assert colibri(tmp_path, "search", "zebra") == (0, "", none)
     blank = f"{NOTHING}there is no letter and no digit to look for\n"
     for question in ("", " ", "?!", '"', "_"):
         assert colibri(tmp_path, "search", question) == (0, "", blank)
     code, out, err = colibri(tmp_path, "search", "zebra", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == {"tasks": [], "task_count": 0, "thoughts": [], "thought_count": 0}
+    kinds = ("task", "thought", "command")
+    nothing: dict[str, object] = {f"{kind}s": [] for kind in kinds} | {
+        f"{kind}_count": 0 for kind in kinds
+    }
+    assert json.loads(out) == nothing
 
 
 @pytest.mark.parametrize("question", ['"', "a* OR b", "NEAR(a b)", "text:x", "\x1b[2J", "'; --"])
@@ -196,10 +202,8 @@ def test_hostile_text_is_shown_safely_in_a_terminal(
 
 def test_what_was_erased_is_not_found(workshop: Workshop, colibri: Printed) -> None:
     _, out, err = colibri(workshop.path, "search", "secret")
-    assert (out, err) == (
-        "",
-        f"{NOTHING}{'no task has all of these words, and no thought has any of them'}\n",
-    )
+    why = "no task and no command has all of these words, and no thought has any of them"
+    assert (out, err) == ("", f"{NOTHING}{why}\n")
 
 
 @pytest.mark.parametrize("command", [["brief"], ["search", "roof"]], ids=" ".join)

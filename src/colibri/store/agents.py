@@ -9,7 +9,7 @@ from colibri.store import sessions
 from colibri.store.connection import Connection
 
 _NOTHING = (None, None)
-_KINDS = ("call.exit", "session.open", "session.seal", "task", "thought")
+_KINDS = ("call.exit", "deed", "session.open", "session.seal", "task", "thought")
 
 
 @dataclass(slots=True)
@@ -28,6 +28,8 @@ class Agent:
     abandoned: int = 0  # held, and then nothing more was heard of it
     verified: int = 0  # times that it had the log checked
     holds: int = 0
+    deeds: int = 0
+    failed: int = 0  # of these
     last_at: str = ""
 
 
@@ -76,6 +78,10 @@ class _Counted:
                 self.of_session(session or "").sealed += 1
             case "thought":
                 one.thoughts += 1
+            case "deed":
+                one.deeds += 1
+                went_wrong = said.get("event") in ("tool.failed", "tool.denied")
+                one.failed += went_wrong or said.get("exit") not in (None, 0)
             case _:
                 self._take_task(one, said)
 

@@ -10,14 +10,14 @@ from itertools import starmap
 from typing import Any
 
 from colibri.core.visible import visible
-from colibri.store import claims, ledger, sessions, tasks, trail
+from colibri.store import claims, deed_list, ledger, sessions, tasks, trail
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 from colibri.store.tasks import LISTED, Filter, Task
 
 MOST_CHARACTERS = 4800
 _RECENT = 500  # records in which sessions that are at work are looked for
-_SESSIONS, _TASKS, _FREE, _THOUGHTS = 6, 6, 3, 8
+_SESSIONS, _TASKS, _FREE, _THOUGHTS, _COMMANDS = 6, 6, 3, 8, 4
 _NAME, _LINE, _TEXT = 64, 160, 240  # characters of a name, a title or an intent, a thought
 _LISTED = ", ".join(LISTED)
 # The tasks in a state, by their number; what has come furthest is shown first.
@@ -42,6 +42,8 @@ def write(db: Connection, own: str | None = None) -> str:
         _part("tasks that are free, the most urgent first", _free(db)),
         _part("newest decisions and reflections", _newest_thoughts(db)),
     ]
+    if failing := [*_failing(db)]:
+        parts.append(_part("commands whose last run failed", failing))
     while sum(len(line) + 1 for part in parts for line in part) > MOST_CHARACTERS:
         max(parts, key=lambda part: sum(map(len, part))).pop()
     return "\n".join(line for part in parts for line in part)
@@ -143,3 +145,10 @@ def _newest_thoughts(db: Connection) -> Iterator[str]:
         about = f" about {thought.task_id}" if thought.task_id else ""
         where = f"record {seq}, {thought.type}{about} in {thought.session_id}{by}"
         yield f"{where}, {thought.created_at}: {quoted(thought.content, _TEXT)}"
+
+
+def _failing(db: Connection) -> Iterator[str]:
+    for one in deed_list.failing(db, _COMMANDS):
+        code = "" if one.exit is None else f", exit {one.exit}"
+        where = f" in {one.session}" if one.session else ""
+        yield f"record {one.seq}{code}{where}, {one.at}: {quoted(one.command)}"

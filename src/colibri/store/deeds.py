@@ -6,7 +6,7 @@ of its tool call come with the calls of most hosts. For the rest, the host's rep
 `audit_session_start` has ended tells it, because the ledger has the id or the answer of that call:
 then a deed of the event `bind` is written first, and holds for what the host reports later.
 
-Loaded by every hook: it imports no more than it needs.
+Loaded by every hook: it imports no more than it needs; what people ask for is in deed_list.py.
 """
 
 from collections.abc import Mapping, Sequence

@@ -121,7 +121,15 @@ def _instead(db: Connection, seq: int) -> str:
     ).fetchall()
     texts = [str(text) for text, is_same in rows if is_same] or [str(text) for text, _ in rows]
     if not texts:
-        return "colibri log --kind task.text --kind thought --kind session.open lists what can go"
+        own: int | None = db.execute(
+            "SELECT t.seq FROM ledger AS l JOIN ledger AS t ON t.seq = l.seq + 1 WHERE l.seq = ?"
+            " AND l.kind = 'deed' AND t.kind = 'deed.text' AND t.body IS NOT NULL",
+            (seq,),
+        ).get
+        if own is not None:
+            return f"command and paths are in {own}: colibri erase {own} --reason TEXT"
+        kinds = ("task.text", "thought", "session.open", "deed.text")
+        return f"colibri log {' '.join(f'--kind {kind}' for kind in kinds)} lists what can go"
     held = f"title and description are in {', '.join(texts)}"
     return f"{held}: colibri erase {' '.join(texts)} --reason TEXT"
 

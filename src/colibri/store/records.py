@@ -127,6 +127,8 @@ def before_newest(db: Connection, wanted: Filter, count: int, *, last: int) -> i
 def call_of(db: Connection, record: Record) -> tuple[Record | None, Record | None]:
     """Enter and exit of the call that a record belongs to, as far as they are there."""
     left: Record | None = record
+    if record.kind in ("deed", "deed.text"):
+        return None, None
     if record.kind != "call.exit":
         seq: Any = db.execute(
             "SELECT seq FROM ledger WHERE seq > ? AND call = ? AND kind = 'call.exit'"
@@ -237,7 +239,8 @@ def _is_readable(kind: str, payload: Any) -> bool:
     optional = OPTIONAL.get(kind, frozenset())
     if not isinstance(payload, dict) or payload.keys() - optional != MEMBERS[kind]:
         return False
-    if not all(isinstance(payload[name], type) for name, type in _TYPES.items() if name in payload):
+    types = _DEED_TYPES if kind.startswith("deed") else _TYPES
+    if not all(isinstance(payload[name], type) for name, type in types.items() if name in payload):
         return False
     if not isinstance(payload.get("taken", {}).get("minutes", 0), int):
         return False
@@ -264,4 +267,17 @@ _TYPES: Mapping[str, type | UnionType] = {
     "taken": dict,
     "seqs": list,
     "reason": str,
+}
+_DEED_TYPES: Mapping[str, type | UnionType] = {
+    "host": str,
+    "host_version": str | None,
+    "event": str,
+    "tool": str | None,
+    "class": str | None,
+    "exit": int | None,
+    "late": str | None,
+    "lost": int,
+    "command": str | None,
+    "paths": list,
+    "text": str | None,
 }

@@ -14,7 +14,7 @@ from colibri.store.records import Record, enter_of, fetch
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call and what it wrote. Without an exit it is open, or no call at all: an erasure."""
+    """A call and what it wrote. Without an exit it is open, or no call: an erasure, or a deed."""
 
     records: tuple[Record, ...]
     enter: Record | None
@@ -95,8 +95,10 @@ class Timeline:
     def _newest_steps(self, types: Sequence[str], last: int, count: int) -> list[int]:
         """Where the newest steps end, newest first."""
         rows = self._db.execute(
-            f"SELECT seq FROM ledger WHERE {self._where} AND seq <= ?"
-            " AND kind IN ('call.exit', 'erasure') ORDER BY seq DESC LIMIT ?",
+            "SELECT seq + (kind = 'deed' AND EXISTS (SELECT 1 FROM ledger AS t"
+            " WHERE t.seq = ledger.seq + 1 AND t.kind = 'deed.text'))"
+            f" FROM ledger WHERE {self._where} AND seq <= ?"
+            " AND kind IN ('call.exit', 'erasure', 'deed') ORDER BY seq DESC LIMIT ?",
             (*self._values, last, count),
         )
         return [seq for (seq,) in rows]

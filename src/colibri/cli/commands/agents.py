@@ -25,14 +25,14 @@ examples:
   colibri agents --json
 
 --json prints a list of {name, sessions, sealed, calls, refused, thoughts, finished, cancelled,
-retried, abandoned, verified, holds, last_at}.
+retried, abandoned, verified, holds, deeds, failed (of the deeds), last_at}.
 
 Exit codes: 0 shown, even if there are none, 73 configuration, 75 resource.
 """
 
 HEADINGS = (
     *("AGENT", "DONE", "CANCELLED", "RETRIED", "LEFT BEHIND", "HOLDS", "THOUGHTS"),
-    *("REFUSED", "CHECKED", "SEALED", "LAST SEEN"),
+    *("REFUSED", "FAILED DEEDS", "CHECKED", "SEALED", "LAST SEEN"),
 )
 
 
@@ -70,6 +70,7 @@ def _show(one: Agent, column: int) -> None:
     )
     done = ", ".join(f"{number} {what}" for number, what in counts if number) or "no task ended"
     facts = [terminal.count(one.thoughts, "thought"), f"{one.refused} of {one.calls} calls refused"]
+    facts += [f"{one.failed} of {terminal.count(one.deeds, 'deed')} failed"] if one.deeds else []
     facts += [f"{one.sealed} of {terminal.count(one.sessions, 'session')} sealed"]
     facts += [f"{terminal.count(one.verified, 'check')} of the log"] if one.verified else []
     facts += [f"last seen {times.shown(one.last_at)}"]
@@ -87,6 +88,7 @@ def _row(one: Agent) -> tuple[str, ...]:
         one.name or "-",
         *map(str, counts),
         f"{one.refused}/{one.calls}",
+        f"{one.failed}/{one.deeds}",
         str(one.verified),
         f"{one.sealed}/{one.sessions}",
         one.last_at,

@@ -1,22 +1,24 @@
-"""`colibri search`: tasks and thoughts that have some words."""
+"""`colibri search`: tasks, thoughts and commands that have some words."""
 
 import argparse
 import re
 
 from colibri.cli import project, terminal
 from colibri.cli.show import times
-from colibri.store import tasks, trail
+from colibri.store import deed_list, tasks, trail
 from colibri.store.connection import Connection
+from colibri.store.deed_list import Command
 from colibri.store.sqlite.thought_search import MOST_RANKED
 from colibri.store.tasks import Filter, Task
 from colibri.store.trail import Thought
 
-HELP = "find tasks and thoughts by their words"
+HELP = "find tasks, thoughts and commands by their words"
 
 DESCRIPTION = """\
-Find what agents planned and wrote. A task is found if its title or description has all of the
+Find what agents planned, wrote and ran. A task is found if its title or description has all of the
 words, a thought if it has any of them, the best first; a word also finds longer ones that begin
-with it. Upper and lower case are the same. Ids and paths are words, too.
+with it. A command, which hooks report, is found if it has all of the words, the newest first. Upper
+and lower case are the same. Ids and paths are words, too.
 
 colibri tasks TASK shows a task with its history, colibri log NUMBER a thought in full: that of R-17
 is 17.
@@ -31,9 +33,10 @@ examples:
 Of thoughts it lists the {MOST_RANKED} best at most, whatever --limit says. What was erased is not
 found.
 
---json prints {{tasks: [Task], task_count, thoughts: [Thought], thought_count}}: those listed, and
-how many there are. A Task has task_id, status, priority, holder and title, a Thought seq,
-session_id, task_id, agent_id, type, created_at and content.
+--json prints {{tasks: [Task], task_count, thoughts: [Thought], thought_count, commands: [Command],
+command_count}}: those listed, and how many there are. A Task has task_id, status, priority, holder
+and title, a Thought seq, session_id, task_id, agent_id, type, created_at and content, a Command
+seq, at, session, task, agent, exit, event, command and failed.
 
 Exit codes: 0 shown, even if nothing was found, 73 configuration, 75 resource.
 """
@@ -45,7 +48,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="TEXT", nargs="+", help="the words to look for")
-    terminal.limit_option(parser, "at most N tasks and N thoughts", 10)
+    terminal.limit_option(parser, "at most N tasks, thoughts and commands each", 10)
     project.options(parser)
 
 
@@ -61,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
             limit=options.limit or MOST_RANKED,
             offset=0,
         )
-        why_not = "" if found or thoughts else _why_nothing(reader, question)
+        commands = [*deed_list.find(reader, options.words)] if _WORD.search(question) else []
+        why_not = "" if found or thoughts or commands else _why_nothing(reader, question)
+    ran = commands[: options.limit or None]
     if options.json:
         terminal.emit(
             {
@@ -69,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
                 "task_count": task_count,
                 "thoughts": [{name: getattr(one, name) for name in THOUGHT} for one in thoughts],
                 "thought_count": thought_count,
+                "commands": [one._asdict() for one in ran],
+                "command_count": len(commands),
             }
         )
         return 0
@@ -76,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
         _show_task(task)
     for thought in thoughts:
         _show_thought(thought, question)
-    _note_rest(task_count - len(found), thought_count - len(thoughts))
+    for command in ran:
+        _show_command(command)
+    _note_rest(task_count - len(found), thought_count - len(thoughts), len(commands) - len(ran))
     if why_not:
         terminal.note(why_not)
     return 0
@@ -101,7 +110,8 @@ def _why_nothing(db: Connection, question: str) -> str:
     _, planned = tasks.find(db, Filter(), search=None, limit=0, offset=0)
     if not thoughts and not planned:
         return "nothing was found: there are no tasks and no thoughts yet"
-    return "nothing was found: no task has all of these words, and no thought has any of them"
+    none = "no task and no command has all of these words, and no thought has any of them"
+    return f"nothing was found: {none}"
 
 
 def _show_task(task: Task) -> None:
@@ -129,6 +139,21 @@ def _show_thought(thought: Thought, question: str) -> None:
     )
 
 
+def _show_command(found: Command) -> None:
+    place = f"#{found.seq}"
+    ended = "failed" if found.failed else "ran"
+    code = "" if found.exit is None else f", exit {found.exit}"
+    names = (found.task, found.agent, found.session, times.shown(found.at))
+    terminal.line(
+        (f"{place:<{ID}}", "bold"),
+        "  ",
+        (f"{ended}{code}", "refused" if found.failed else "dim"),
+        f"  {' '.join(found.command.split())[:SHOWN]}  ",
+        (" · ".join(filter(None, names)), "dim"),
+        hang=terminal.hang(max(len(place), ID) + 2),
+    )
+
+
 def _passage(content: str, question: str) -> str:
     """The part of a thought in which the first of the words stands, on one line."""
     text = " ".join(content.split())
@@ -139,7 +164,7 @@ def _passage(content: str, question: str) -> str:
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 
-def _note_rest(more_tasks: int, more_thoughts: int) -> None:
-    rest = ((more_tasks, "task"), (more_thoughts, "thought"))
+def _note_rest(more_tasks: int, more_thoughts: int, more_commands: int) -> None:
+    rest = ((more_tasks, "task"), (more_thoughts, "thought"), (more_commands, "command"))
     if left := " and ".join(terminal.count(number, noun) for number, noun in rest if number):
         terminal.note(f"{left} left out; --limit 0 shows all")

@@ -8,7 +8,7 @@ from colibri.cli import program, project, terminal
 from colibri.cli.show import times, words
 from colibri.config import load
 from colibri.core.states import Status
-from colibri.store import ledger, records, sessions, tasks
+from colibri.store import deed_list, ledger, records, sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.records import OPEN_CALLS_AMONG, Record, Work
 from colibri.store.sessions import Session
@@ -94,6 +94,7 @@ def _look(db: Connection) -> dict[str, Any]:
             "ready": tasks.count_ready(db, Filter()),
             "states": states,
         },
+        "deeds": dict(zip(("total", "failed"), deed_list.count(db), strict=True)),
         "open_calls": records.open_calls(db, after=after),
         "open_calls_after": after,
         "last_seal": last_seal and _session(db, last_seal),
@@ -155,6 +156,8 @@ def _show(seen: dict[str, Any]) -> None:
     print()
     _show_tasks(seen["tasks"])
     print()
+    if seen["deeds"]["total"]:
+        terminal.field("deeds", "{total:,}, {failed:,} failed".format(**seen["deeds"]))
     _show_open_calls(seen["open_calls"])
 
 

@@ -18,7 +18,8 @@ HELP = "show the timeline of a session or task, live if you like"
 
 DESCRIPTION = """\
 Show what happened, in ledger order: full thoughts, task moves, seals, and calls that wrote nothing;
-refused calls with their error code.
+refused calls with their error code. With hooks (colibri setup CLIENT --hooks) also what the agent
+did: edits, commands and prompts, with a cross where one failed.
 
 For a session: its own calls and what they wrote, and nothing that others did meanwhile. The others'
 records from that time are counted at the end; --all shows them. For a task: everything that names
@@ -40,9 +41,9 @@ colibri sessions and colibri tasks list the ids.
 names none and its process has none open or several, is shown only by --all.
 
 --json prints one object per call and line: seq, at, call, session, task, agent, server, client,
-tool, arguments, outcome (ok, refused, invalid, error, cancelled; open: has not ended; null: not a
-call), code, duration_ms, repeats (the record of an earlier call that this one repeats, or null) and
-records (what it wrote, each as in colibri log --json).
+tool, arguments, outcome (ok, refused, invalid, error, cancelled; open: has not ended; null: an
+erasure or a deed), code, duration_ms, repeats (the record of an earlier call that this one
+repeats, or null) and records (what it wrote, each as in colibri log --json).
 
 Exit codes: 0 shown, 1 no such session or task, 73 configuration, 75 resource, 130 interrupted.
 """
@@ -60,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help=f"only thoughts of this type: {', '.join(TYPES)}; repeatable",
     )
-    terminal.limit_option(parser, "only the newest N calls, or thoughts with --type", 0)
+    terminal.limit_option(parser, "only the newest N calls and deeds, or thoughts with --type", 0)
     follow.option(parser, "entries")
     project.options(parser, "print one JSON object a line")
 
@@ -85,6 +86,8 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
         _print(step, printer, options)
         others -= sum(seq in time for seq in _seqs(step))
         unknown += sum(one.kind == "thought" and one.payload is None for one in step.records)
+    if not options.follow:
+        printer.finish()
     if options.type and unknown:
         what = terminal.count(unknown, "thought")
         terminal.note(f"{what} left out: erased or unreadable, so their type is unknown")

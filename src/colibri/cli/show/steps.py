@@ -4,19 +4,21 @@
           The text, in full.
 14:02:15  T-0001  INIT → GATHER → ANALYZE, claimed  #31
 14:02:19  ✗ task_update status=APPLY  refused ERR_BLOCKED  #35 · T-0001
+14:02:23  ✗ ran  pytest -q  failed, exit 1  #37
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from colibri.cli import terminal
-from colibri.cli.show import times, words
+from colibri.cli.show import deeds, times, words
 from colibri.cli.show.words import Spans
 from colibri.store.records import Record
 from colibri.store.timeline import Step
 
 MARKS = {"ok": "", "open": "… "}  # any other outcome gets a cross
 OPEN = ("open: it is running, or its server died", "refused")
+NO_END: Spans = [("  no end reported", "refused")]
 
 
 class Entry(NamedTuple):
@@ -36,11 +38,38 @@ class Printer:
         self._hidden = hidden
         self._days = times.Days()
         self._server = ""
+        self._called: set[str] = set()  # the host's ids of calls that were shown
+        self._begun: dict[tuple[Any, ...], Step] = {}
 
     def show(self, step: Step) -> None:
-        """One step, as people read it."""
+        """One step, as people read it. A tool call is shown when it has ended, and once: a call of
+        ours is in the ledger already."""
+        if step.enter and step.enter.payload and step.enter.payload["use"] is not None:
+            self._called.add(step.enter.payload["use"])
+        if not self._waits(step):
+            self._show(step)
+
+    def finish(self) -> None:
+        """Show the tool calls that began and did not end."""
+        for step in self._begun.values():
+            self._show(step)
+
+    def _show(self, step: Step) -> None:
         for entry in _entries(step):
             self._print(entry, self._other_server(step))
+
+    def _waits(self, step: Step) -> bool:
+        """Whether a step is a deed that is shown elsewhere."""
+        said = step.first.payload if step.first.kind == "deed" else None
+        if not said or said["class"] is None:
+            return False
+        use = tuple(said[name] for name in ("host_session", "host_agent", "use"))
+        if not is_begin(step.first):
+            self._begun.pop(use, None)
+            return said["use"] in self._called
+        if said["use"] is not None:
+            self._begun[use] = step
+        return True
 
     def _print(self, entry: Entry, server: Sequence[str]) -> None:
         record = entry.record
@@ -65,10 +94,20 @@ class Printer:
         return [f"server {server[:8]}"]
 
 
+def is_begin(deed: Record) -> bool:
+    """Whether a deed is that a tool was called, and not yet that it has ended."""
+    return deed.payload is not None and deed.payload["event"] == "tool.begin"
+
+
 def _entries(step: Step) -> Iterator[Entry]:
     changed = [record for record in step.records if record.kind in ("task", "task.text")]
     for record in step.records:
-        if record not in changed:
+        if record.kind == "deed" and record.payload:
+            said = deeds.deed(record.payload, next(iter(step.records[1:]), None))
+            yield Entry(record, [*said, *NO_END] if is_begin(record) else said)
+        elif record.kind == "deed.text" and record is not step.first:
+            continue
+        elif record not in changed:
             yield _entry(record)
         elif record is changed[0]:  # one call's changes to fields and texts are one entry
             yield Entry(record, _change(changed), subject=record.task)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from colibri.cli.show import deeds
 from colibri.cli.terminal import Span, count
 from colibri.core.ledger import Head
 from colibri.core.states import Status
@@ -213,4 +214,6 @@ _SUMMARIES: Mapping[str, Callable[[JSON], Spans]] = {
     "task": changes,
     "task.text": changes,
     "erasure": _erasure,
+    "deed": deeds.deed,
+    "deed.text": deeds.text,
 }
