@@ -43,7 +43,7 @@ PROMISES = {
     "loses nothing that it acknowledged; commits a change and its record together or not at all": (
         "e2e/test_durability.py::test_a_call_that_ends_badly_leaves_no_change_and_one_pair_of_records",
         "e2e/test_full_disk.py"
-        "::test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lost",
+        "::test_when_there_is_space_again_writing_resumes_and_nothing_acknowledged_is_lost",
         "../torture/kill.py::run",
         "../torture/power.py::run",
         "../torture/crash.py::run",
@@ -54,11 +54,11 @@ PROMISES = {
         "contract/test_surface.py::test_the_catalogue_has_the_tools_of_the_surface_and_no_other",
     ),
     "makes it evident, see the table below": (
-        "e2e/test_tamper_matrix.py::test_the_server_sees_by_itself",
+        "e2e/test_tamper_matrix.py::test_the_server_detects_by_itself",
         "../torture/tamper.py::run",
     ),
     "a head kept out of the owner's reach reveals it": (
-        "e2e/test_tamper_matrix.py::test_only_a_head_from_outside_shows",
+        "e2e/test_tamper_matrix.py::test_only_an_external_head_reveals",
     ),
     "runs nothing from the repository: git never reads its configuration": (
         "cli/test_hostile_repository.py::test_nothing_executes_whatever_the_repository_configures",
@@ -84,19 +84,19 @@ PROMISES = {
         "cli/test_status.py::test_a_head_is_handed_out_only_when_it_is_synced",
     ),
     "A verification without a head says so in `not_checked`": (
-        "e2e/test_tamper_matrix.py::test_an_untouched_log_is_sound_and_says_what_it_cannot_know",
+        "e2e/test_tamper_matrix.py::test_an_untouched_log_is_valid_and_says_what_it_cannot_know",
     ),
     "records which process and which client sent each call": (
-        "e2e/test_story.py::test_an_agent_plans_works_dies_and_goes_on",
+        "e2e/test_story.py::test_an_agent_plans_works_dies_and_resumes",
         "server/test_origin.py::test_a_client_is_known_by_its_name_and_version",
     ),
     "Change a task that another live session holds: the call is refused and nothing is written": (
         "e2e/test_claims.py::test_eight_agents_do_every_task_once_though_three_die",
-        "e2e/test_claims.py::test_a_woken_agent_is_refused_until_it_claims_again",
+        "e2e/test_claims.py::test_an_agent_that_wakes_up_is_refused_until_it_claims_again",
     ),
     "Take a task over without a record: it names the old holder and its last sign of life": (
         "cli/test_tasks.py::test_a_task_that_was_taken_over_says_from_whom",
-        "e2e/test_claims.py::test_a_woken_agent_is_refused_until_it_claims_again",
+        "e2e/test_claims.py::test_an_agent_that_wakes_up_is_refused_until_it_claims_again",
         "verify/test_vectors.py::test_the_python_verifier_names_the_lie_and_nothing_else",
     ),
     "Continue in a session that another process has resumed": (
@@ -113,7 +113,7 @@ PROMISES = {
         "::test_what_a_second_agent_does_beside_the_first_is_not_in_its_report",
     ),
     "Reading another session's trail is not a sign of life and earns nobody credit": (
-        "e2e/test_claims.py::test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing",
+        "e2e/test_claims.py::test_a_reader_keeps_nothing_alive_and_is_credited_with_nothing",
     ),
     "Name an open session that is not its own, and so work in it": (
         "test_security.py::test_whoever_works_in_the_session_of_another_is_told_apart",
@@ -159,7 +159,7 @@ PROMISES = {
         "core/test_redaction.py::test_hashes_and_base64_of_anything_are_left_alone",
     ),
     "Error messages are redacted too": (
-        "e2e/test_secrets.py::test_what_a_handler_raises_is_scrubbed_before_it_is_said",
+        "e2e/test_secrets.py::test_a_handlers_exception_is_scrubbed_before_it_is_logged_or_sent",
         "e2e/test_secrets.py::test_a_database_that_cannot_be_opened_is_named_from_home",
     ),
     "Refused arguments are described and never repeated": (
@@ -176,7 +176,7 @@ PROMISES = {
         "store/test_erasure.py::test_search_no_longer_finds_it",
     ),
     "If another program is still reading the log, the command says so, and": (
-        "e2e/test_erase.py::test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later",
+        "e2e/test_erase.py::test_old_pages_that_a_reader_holds_are_reported_and_can_be_removed_later",
     ),
     "All hashes, seals and proofs stay valid": (
         "e2e/test_erase.py::test_every_verifier_reports_it_and_the_proofs_hold",

@@ -1,4 +1,4 @@
-"""The requirements one by one, and the server in this process that their tests talk to."""
+"""Tests of the requirements one by one, and the in-process server that they use."""
 
 import json
 import queue
@@ -23,7 +23,7 @@ PATIENCE = 30.0
 
 
 class Recording(AuditSink):
-    """A sink that keeps what it is told; `fail_enter` and `fail_exit` are raised, if given."""
+    """A sink that keeps its events; `fail_enter` and `fail_exit` are raised, if given."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Recording(AuditSink):
         return ["enter" if isinstance(e, ToolEnterEvent) else "exit" for e in self.events]
 
     def pair(self) -> tuple[ToolEnterEvent, ToolExitEvent]:
-        """The events of the one call there was."""
+        """The events of the only call."""
         enter, end = self.events
         assert isinstance(enter, ToolEnterEvent)
         assert isinstance(end, ToolExitEvent)
@@ -135,7 +135,7 @@ class Linked:
         return answer
 
     def call(self, tool: str, arguments: object = None) -> JSON:
-        """Call a tool while nothing else is under way; the CallToolResult."""
+        """Call a tool while no other call is open; the CallToolResult."""
         id = self.post(tool, arguments)
         answer = self.receive()
         assert answer["id"] == id, answer
@@ -150,14 +150,14 @@ class Linked:
         return data
 
     def wait_for_store(self) -> None:
-        """Until the database is open, or known to be impossible."""
+        """Until the database is open, or cannot be opened."""
         assert self.ctx.parts.life.store_ready.wait(PATIENCE)
 
     def _run(self) -> None:
         self.exit_code = self.ctx.run()
 
     def pause_reading(self) -> None:
-        """Leave what the server sends where it is, but for one more line."""
+        """Stop reading what the server sends, after one more line."""
         self._may_read.clear()
 
     def resume_reading(self) -> None:

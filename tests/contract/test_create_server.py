@@ -121,7 +121,7 @@ def test_importing_the_server_does_not_run_it() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("idle\n", "", 0)
 
 
-# What comes out of it.
+# What it returns.
 
 
 @requirement("000:T-1", "000:3b:defaults", "000:3c:no-sink")
@@ -166,7 +166,7 @@ def test_a_valid_environment_is_read_without_complaint(monkeypatch: pytest.Monke
 
 @requirement("000:T-26")
 def test_a_bad_environment_is_not_swallowed() -> None:
-    """T-26; Specification 14.4: AMS_MODE is refused, in a process of its own."""
+    """T-26; Specification 14.4: AMS_MODE is refused, in a separate process."""
     done = python("from colibri.server import create_server; create_server()", AMS_MODE="FULL")
     assert done.returncode == 1
     assert "ConfigError: AMS_MODE" in done.stderr
@@ -177,7 +177,7 @@ def test_a_bad_environment_is_not_swallowed() -> None:
 
 
 @requirement("000:T-7")
-def test_a_given_sink_is_told_of_calls() -> None:
+def test_a_given_sink_gets_the_events_of_calls() -> None:
     """T-7; Specification 17.1: observable by registering a tool and calling it."""
     sink = Recording()
     server = Linked(audit_sink=sink)
@@ -191,7 +191,7 @@ def test_a_given_sink_is_told_of_calls() -> None:
 
 
 class Untouchable:
-    """A transport that no one may use yet."""
+    """A transport that must not be used yet."""
 
     unsent = 0
     wake_fd = -1
@@ -233,7 +233,7 @@ def test_creating_a_server_leaves_stdout_alone() -> None:
 
 @requirement("000:T-25")
 def test_the_server_imports_no_web_module() -> None:
-    """T-25; Specification 18.2: compared with the whole import graph, lazy imports included."""
+    """T-25; Specification 18.2: checked in the whole import graph, lazy imports included."""
     everything = ", ".join(
         ".".join(("colibri", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
             ".__init__"

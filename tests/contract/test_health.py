@@ -40,7 +40,7 @@ class Nothing(Struct):
 
 
 def health(**options: Any) -> JSON:
-    """The answer of a server that was just started."""
+    """The answer of a newly started server."""
     with Linked(**options) as server:
         return server.data("server_health")
 
@@ -73,7 +73,7 @@ def test_fields_that_it_does_not_know_are_discarded() -> None:
 
 @requirement("003:3.1", "003:6.1")
 @pytest.mark.parametrize("arguments", ["foo", 1, 0, False, [], [{}]])
-def test_arguments_that_are_no_object_get_the_envelope(arguments: object) -> None:
+def test_arguments_that_are_not_an_object_get_the_envelope(arguments: object) -> None:
     """Specification 12.4: stage 2 answers, not the protocol."""
     with Linked() as server:
         result = server.call("server_health", arguments)
@@ -284,7 +284,7 @@ def test_after_the_shutdown_it_is_still_phase2_without_tables(tmp_path: Path) ->
     assert (data["phase"], data["db_tables"], data["status"]) == ("phase2", 0, "ok")
 
 
-# Who is told.
+# Sinks and logs.
 
 
 @requirement("003:6.3")

@@ -12,7 +12,7 @@ FIELDS = {"source", "sentence", "overruled", "later"}
 
 
 def modules() -> list[ModuleType]:
-    """The test modules of this folder but this one."""
+    """The test modules of this folder except this one."""
     names = sorted(path.stem for path in FOLDER.glob("test_*.py"))
     return [
         importlib.import_module(f"tests.contract.{name}")
@@ -37,7 +37,7 @@ def claims(where: list[ModuleType]) -> dict[str, list[str]]:
 
 
 def gaps(entries: dict[str, dict[str, str]], named: dict[str, list[str]]) -> list[str]:
-    """What does not fit between a manifest and the tests that name its ids."""
+    """Differences between a manifest and the tests that name its ids."""
     used = {id for ids in named.values() for id in ids}
     due = {id for id, entry in entries.items() if "later" not in entry}
     return sorted(
@@ -89,7 +89,7 @@ def test_the_ids_are_read_from_the_marks_of_a_module() -> None:
 
     @requirement("x:1", "x:2")
     def test_something() -> None:
-        """A test that is only looked at."""
+        """A test that is inspected, not run."""
 
     module = ModuleType("made_here")
     module.test_something = test_something  # type: ignore[attr-defined]

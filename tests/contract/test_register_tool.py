@@ -91,7 +91,7 @@ def test_a_snake_case_name_is_taken(name: str) -> None:
 
 @requirement("000:T-11", "000:4e:schema")
 @pytest.mark.parametrize("schema", [dict, {"type": "object"}, None, Greeting(), int])
-def test_an_input_schema_that_is_no_struct_is_refused(schema: type) -> None:
+def test_an_input_schema_that_is_not_a_struct_is_refused(schema: type) -> None:
     """T-11; Specification 16.6: a msgspec Struct."""
     ctx = create_server(mode="FULL")
     with pytest.raises(ValueError, match=r"^input_schema must be a msgspec Struct$"):

@@ -89,7 +89,7 @@ def test_ping_answers_with_version_mode_and_uptime() -> None:
 @requirement("000:7d:handler", "000:T-13")
 @pytest.mark.parametrize(("now", "uptime"), [(107.9, 7), (100.0, 0), (99.0, 0)])
 def test_uptime_is_the_whole_milliseconds_since_boot(now: float, uptime: int) -> None:
-    """Specification 12.1: rounded down; a clock that went back gives no negative."""
+    """Specification 12.1: rounded down, and never negative if the clock went back."""
     with Linked(now_ms=lambda: now, boot_start_ms=100.0) as server:
         assert server.data("server_ping")["uptime_ms"] == uptime
 
@@ -132,7 +132,7 @@ def test_a_call_is_one_enter_and_one_exit() -> None:
 
 
 @requirement("000:5a:correlation-id")
-def test_every_call_has_a_correlation_id_of_its_own() -> None:
+def test_every_call_has_its_own_correlation_id() -> None:
     """Specification 17.3: it is the join key."""
     sink = Recording()
     with server_with_act(sink) as server:
@@ -183,7 +183,7 @@ def test_in_test_mode_a_failure_shows_its_stack() -> None:
 
 
 @requirement("000:5a:error")
-def test_what_is_raised_and_is_no_exception_is_wrapped_in_one() -> None:
+def test_a_base_exception_that_is_raised_is_wrapped_in_an_exception() -> None:
     """Specification 17.5: a sink can treat error as an Exception."""
     sink = Recording()
     with server_with_act(sink) as server:
@@ -241,7 +241,7 @@ def test_a_tool_never_overlaps_itself(lane: Lane) -> None:
 
 
 @requirement("000:T-17")
-def test_calls_that_wait_together_are_told_to_a_sink_one_after_the_other(tmp_path: Path) -> None:
+def test_calls_that_wait_together_reach_a_sink_one_after_the_other(tmp_path: Path) -> None:
     """T-17; Specification 3.5, 17.1: also where the ledger takes them in one round."""
     sink, release = Recording(), threading.Event()
     server = Linked(audit_sink=sink, config=load(str(tmp_path), {}))
@@ -348,7 +348,7 @@ def test_a_sink_that_fails_on_exit_changes_no_answer(lane: Lane) -> None:
 
 
 @requirement("000:4d:codes")
-def test_only_a_tool_that_is_not_there_is_a_protocol_error() -> None:
+def test_only_an_unknown_tool_is_a_protocol_error() -> None:
     """Specification 2.17, 4.7: other failures are results with isError."""
     with server_with_act() as server:
         failed = server.call("act", {"then": "raise"})

@@ -70,7 +70,7 @@ def test_the_catalogue_has_the_tools_of_the_surface_and_no_other() -> None:
 @requirement("001:8:schemas")
 @pytest.mark.parametrize("tool", CATALOGUE, ids=lambda tool: tool.name)
 def test_every_tool_has_its_schemas_in_its_own_domain(tool: Tool) -> None:
-    """Specification 5.2: beside its handler."""
+    """Specification 5.2: next to its handler."""
     for struct in (tool.input, tool.output):
         assert is_struct(struct)
         assert struct is not None

@@ -38,7 +38,7 @@ def test_a_pair_of_states_is_in_the_table_exactly_when_the_specification_draws_i
     assert (new in TRANSITIONS[old]) == ((old.value, new.value) in LEGAL)
 
 
-def test_the_states_stand_in_the_order_of_the_work() -> None:
+def test_the_states_are_listed_in_the_order_of_the_work() -> None:
     """Specification 6.1: `INIT → GATHER → ANALYZE → PLAN → APPLY → VERIFY → DONE`."""
     assert [status.value for status in Status] == [
         *("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"),

@@ -16,7 +16,7 @@ import anyio
 import mcp.client.stdio
 from mcp import ClientSession, StdioServerParameters
 
-# The client's own two seconds are not what is tested, and the machine may be busy.
+# The client's two-second timeout is not under test, and the machine may be busy.
 mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = 30.0
 TIMEOUT = 60
 

@@ -1,4 +1,4 @@
-"""What the tools refuse, and what they just still take: told clearly, and nothing else is kept."""
+"""What the tools refuse and what they just accept: clear messages, and nothing else is stored."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ BAD_IDS = (
 )
 LARGEST = 65_536
 THOUGHT: JSON = {"session_id": "open", "type": "plan", "content": "so"}
-# All that a call of these tools could leave behind, beside its own enter and exit.
+# Everything that a call of these tools could leave behind, besides its own enter and exit.
 KEPT = (
     "SELECT * FROM tasks",
     "SELECT * FROM task_dependencies",
@@ -48,7 +48,7 @@ KEPT = (
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """With T-0001, T-0002 that depends on it, an open session and a sealed one with thoughts."""
+    """With T-0001, T-0002 depending on it, an open session, and a sealed one with thoughts."""
     with Server(tmp_path_factory.mktemp("bad"), COLIBRI) as server:
         server.data("task_create", title="one")
         server.data("task_create", title="two", depends_on=["T-0001"])
@@ -104,7 +104,7 @@ def page(**fields: Any) -> Asked:
 SEVENTH = ("merkle_root", {"session_id": "sealed", "proof_for": "7"})
 BOTH = ("audit_verify_chain", {"session_id": "open", "task_id": "T-0001"})
 UNTYPED = ("thought_record", {"session_id": "open", "content": "so"})
-# A call, the field that is wrong, and the message about it.
+# The call, the path of the mistake, and the message.
 INVALID: list[tuple[Asked, str] | tuple[Asked, str, str]] = [
     *((create(title=f"a{mark}b"), "title") for mark in CONTROLS + BIDI + ("\n", "\t")),
     *((update(title=f"a{mark}b"), "title") for mark in CONTROLS + BIDI),
@@ -255,13 +255,13 @@ def test_what_fits_but_breaks_a_rule_is_refused_with_its_facts(unchanged: Server
 @pytest.mark.parametrize(
     "search", ["\0", "ab\0cd", '"', '"""', "'; DROP TABLE tasks; --", "*", "NEAR(", "a" * 256, "-x"]
 )
-def test_no_search_is_a_fault(unchanged: Server, search: str) -> None:
-    """Specification 5.12: words are looked for as they are; none has a meaning of its own."""
+def test_no_search_causes_an_error(unchanged: Server, search: str) -> None:
+    """Specification 5.12: words are searched literally; none has a special meaning."""
     page = unchanged.data("task_list", search=search)
     assert page == {"tasks": [], "total_count": 0, "next_offset": None}
 
 
-# What is just still taken.
+# What is just accepted.
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +285,7 @@ def limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         {"title": "'; DROP TABLE tasks; --", "project": '"', "assignee": "%"},
     ],
 )
-def test_text_at_its_limit_comes_back_as_it_was_given(limits: Server, fields: JSON) -> None:
+def test_text_at_its_limit_comes_back_unchanged(limits: Server, fields: JSON) -> None:
     """Specification 5.7: lengths count code points; nothing is normalised."""
     made = limits.data("task_create", **fields)
     shown = limits.data("task_get", task_id=made["task_id"])

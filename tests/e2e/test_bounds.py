@@ -1,4 +1,4 @@
-"""The bounds of the lanes, through the real server: full queues, deaf clients, and few syncs."""
+"""The limits of the lanes, through the real server: full queues, deaf clients, few syncs."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Deaf(Server):
 
 
 def codes(server: Server, ids: list[int]) -> list[str | None]:
-    """The error code of each answer, None of a success."""
+    """The error code of each answer, None for a success."""
     results = [server.answer(id)["result"] for id in ids]
     return [error(result)["code"] if result["isError"] else None for result in results]
 
@@ -63,7 +63,7 @@ def test_past_1024_open_calls_a_call_gets_overloaded_and_when_they_are_done_it_i
 def test_past_32_mib_of_open_lines_a_call_gets_overloaded_and_when_they_are_done_it_is_served(
     tmp_path: Path,
 ) -> None:
-    """Specification 3.11: 64 MiB in memory are 32 MiB of ASCII lines, and these as parsed."""
+    """Specification 3.11: 64 MiB in memory are 32 MiB of ASCII lines and their parsed values."""
     pad = "x" * (4 * MIB - 2000)  # 8 lines are just less than 32 MiB
     params = {"name": "note", "arguments": {"n": 1}, "pad": pad}
     with Server(tmp_path) as server:
@@ -96,7 +96,7 @@ def test_past_32_mib_of_unread_answers_the_server_stops_reading_until_the_client
 ) -> None:
     """Specification 3.12: with more than 32 MiB of answers unread the main thread stops reading.
 
-    Nor do the lanes begin another call: what is accepted already could be many times as much.
+    The lanes begin no further call either: the accepted ones could produce many times as much.
     """
     with Deaf(tmp_path) as server:
         booted(server)
@@ -124,7 +124,7 @@ def test_past_32_mib_of_unread_answers_the_server_stops_reading_until_the_client
 
 
 def _ping(id: str) -> bytes:
-    """Padded, so that a pipe is soon full, and not longer than a pipe takes at once or not."""
+    """Padded, so that a pipe fills soon, but no longer than an atomic write to a pipe."""
     message = {"jsonrpc": "2.0", "id": id, "method": "ping", "params": {"pad": "x" * 2000}}
     return json.dumps(message).encode() + b"\n"
 

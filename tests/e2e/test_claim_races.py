@@ -1,4 +1,4 @@
-"""Several processes at the same instant: one of them wins, and the log tells which."""
+"""Several processes at the same instant: one of them wins, and the log shows which."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ CHANGES = 150
 
 
 def at_once(*jobs: Callable[[], object]) -> None:
-    """Run each in a thread of its own, from the same moment on."""
+    """Run each in its own thread, all starting at the same moment."""
     ready, failures = threading.Barrier(len(jobs)), []
 
     def run(job: Callable[[], object]) -> None:
@@ -37,7 +37,7 @@ def start(server: Server, session: str, **more: Any) -> None:
     server.data("audit_session_start", session_id=session, brief=False, **more)
 
 
-def test_of_two_that_claim_a_task_one_gets_it_and_the_other_is_told_who(tmp_path: Path) -> None:
+def test_of_two_that_claim_a_task_one_gets_it_and_the_other_learns_who(tmp_path: Path) -> None:
     told: dict[str, list[JSON]] = {"S-0": [], "S-1": []}
 
     def claim(server: Server, session: str) -> None:

@@ -1,4 +1,4 @@
-"""Many agents on one ledger: who holds a task works on it, and nobody else."""
+"""Many agents on one ledger: only the holder of a task works on it."""
 
 import json
 import signal
@@ -25,14 +25,14 @@ CLAIM_SECONDS = 4.0
 def agent(
     project: Path, name: str, seconds: float = CLAIM_SECONDS, **start: Any
 ) -> Iterator[tuple[Server, str]]:
-    """A server, and the session that its agent has opened or resumed."""
+    """A server, and the session that its agent opened or resumed."""
     with Server(project, COLIBRI, COLIBRI_CLAIM_MINUTES=f"{seconds / 60:.6f}") as server:
         start = {"intent": "work", "agent_id": name, "brief": False, **start}
         yield server, server.data("audit_session_start", **start)["session_id"]
 
 
 def refusal(server: Server, tool: str, **arguments: Any) -> JSON:
-    """What a refused call is told; the text of a HANDLER_ERROR begins with the code."""
+    """The error of a refused call; the text of a HANDLER_ERROR begins with the code."""
     content = server.call(tool, **arguments)["structuredContent"]
     error: JSON = content.get("error") or content["data"]["error"]
     if error["code"] == "HANDLER_ERROR":
@@ -41,7 +41,7 @@ def refusal(server: Server, tool: str, **arguments: Any) -> JSON:
 
 
 def records(project: Path) -> list[JSON]:
-    """Every record, with what it says."""
+    """Every record, with its payload."""
     with closing(apsw.Connection(str(project / "data" / "colibri.db"))) as db:
         rows = db.execute("SELECT seq, kind, session, task, agent, body FROM ledger ORDER BY seq")
         names = ("seq", "kind", "session", "task", "agent", "said")
@@ -49,7 +49,7 @@ def records(project: Path) -> list[JSON]:
 
 
 class Worker(threading.Thread):
-    """Takes what is next until nothing is left; dies in the middle of its work, if it is to."""
+    """Takes the next task until none is left; dies in the middle of its work, if told to."""
 
     def __init__(self, project: Path, number: int, dies_after: int | None) -> None:
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Worker(threading.Thread):
 
 
 def test_eight_agents_do_every_task_once_though_three_die(tmp_path: Path) -> None:
-    """Specification 8.3, 8.5: no two live holders ever, and what the dead held is taken over."""
+    """Specification 8.3, 8.5: never two live holders, and the tasks of the dead are taken over."""
     chance = Random(7)
     with agent(tmp_path, "planner") as (planner, _):
         for number in range(TASKS):
@@ -135,7 +135,7 @@ def _moves_to(record: JSON, status: str) -> bool:
 
 
 def _held(log: list[JSON]) -> Iterator[tuple[JSON, str | None]]:
-    """Each change of a task, and who held it then."""
+    """Each change of a task, and its holder at that time."""
     holders: dict[str, str | None] = {}
     for one in log:
         if one["kind"] == "task":
@@ -147,8 +147,8 @@ def _held(log: list[JSON]) -> Iterator[tuple[JSON, str | None]]:
                 holders[one["task"]] = None
 
 
-def test_a_woken_agent_is_refused_until_it_claims_again(tmp_path: Path) -> None:
-    """Specification 8.2, 8.6: also after the new holder has released it; nothing is written."""
+def test_an_agent_that_wakes_up_is_refused_until_it_claims_again(tmp_path: Path) -> None:
+    """Specification 8.2, 8.6: even after the new holder released it; nothing is written."""
     seconds = 3.0
     with ExitStack() as stack:
         sleeper, mine = stack.enter_context(agent(tmp_path, "sleeper", seconds))
@@ -173,7 +173,7 @@ def test_a_woken_agent_is_refused_until_it_claims_again(tmp_path: Path) -> None:
 
 
 def test_a_process_whose_session_was_resumed_elsewhere_is_refused(tmp_path: Path) -> None:
-    """Specification 7.7: a woken process cannot pass for its successor."""
+    """Specification 7.7: a process that wakes up cannot pass for its successor."""
     with ExitStack() as stack:
         old, session = stack.enter_context(agent(tmp_path, "ada", 3600))
         old.data("task_create", title="moved on")
@@ -194,8 +194,8 @@ def test_a_process_whose_session_was_resumed_elsewhere_is_refused(tmp_path: Path
         assert new.data("task_update", task_id="T-0001", status="ANALYZE")["holder"] == session
 
 
-def test_who_only_reads_keeps_nothing_alive_and_is_credited_with_nothing(tmp_path: Path) -> None:
-    """Specification 7.3: a supervisor looks at the trail of an agent that has died."""
+def test_a_reader_keeps_nothing_alive_and_is_credited_with_nothing(tmp_path: Path) -> None:
+    """Specification 7.3: a supervisor reads the trail of an agent that died."""
     seconds = 1.0
     with ExitStack() as stack:
         dead, session = stack.enter_context(agent(tmp_path, "dead", seconds))

@@ -1,4 +1,4 @@
-"""A change and its record come together or not at all, also when the disk fails."""
+"""A change and its record are written together or not at all, even when the disk fails."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_a_refusal_in_the_middle_of_a_full_round_undoes_nothing_else(tmp_path: P
     """Specification 3.7: each handler in its own savepoint."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
-        server.post_call("nap_write", ms=200)  # what comes meanwhile is one round
+        server.post_call("nap_write", ms=200)  # calls that come meanwhile form one round
         ids = [
             server.post_call("keep", key=f"{n:02}", then="refuse" if n % 3 else "ok")
             for n in range(60)
@@ -71,7 +71,7 @@ def test_a_refusal_in_the_middle_of_a_full_round_undoes_nothing_else(tmp_path: P
 
 
 def assert_stopped_writing(server: Server) -> None:
-    """SAFE_MODE io: nothing is written any more, what is admitted is audited on stderr."""
+    """SAFE_MODE io: nothing more is written, and admitted calls are audited on stderr."""
     assert condition(server) == ("SAFE_MODE", "io")
     for key in ("later", "later still"):
         refused = error(server.call("keep", key=key))
@@ -82,7 +82,7 @@ def assert_stopped_writing(server: Server) -> None:
 
 
 def assert_clean_start(project: Path, receipts: list[dict[str, object]]) -> list[str]:
-    """After a restart nothing acknowledged is lost and all is well; the rows that are there."""
+    """After a restart the server is healthy and nothing acknowledged is lost; returns the rows."""
     with Server(project) as server:
         assert server.data("note", n=1) == {"n": 1}
         assert condition(server) == ("NORMAL", None)
@@ -124,7 +124,7 @@ def test_a_commit_that_cannot_be_synced_is_answered_outcome_unknown_and_stops_wr
 
 @requires_strace
 def test_after_a_failed_sync_nothing_is_written_not_even_at_the_end(tmp_path: Path) -> None:
-    """Specification 12.12: what the -wal holds can only be trusted by its checksums now."""
+    """Specification 12.12: from then on the -wal can only be trusted by its checksums."""
     with Server(tmp_path) as server:
         server.data("keep", key="before")
         with attached(server, "fdatasync,fsync", "fdatasync,fsync:error=EIO"):

@@ -1,4 +1,4 @@
-"""`colibri erase`: beside a running server, before the verifiers, at a terminal; its refusals."""
+"""`colibri erase`: next to a running server, judged by the verifiers, at a terminal; refusals."""
 
 import json
 import os
@@ -49,12 +49,12 @@ def erase(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
 
 
 def left(project: Path) -> list[str]:
-    """The files of the database in which one of the letters still stands."""
+    """The files of the database that still contain the text."""
     files = (project / "data").glob("*")
     return [path.name for path in files if any(c.encode() in path.read_bytes() for c in MARK)]
 
 
-# Beside a running server.
+# Next to a running server.
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def tell(server: Server) -> dict[str, int]:
-    """A session and a task full of the mark, sealed; where each text is."""
+    """A sealed session and a task full of the mark; returns the record of each text."""
     task = server.data("task_create", title=MARK, description=MARK * 500)["task_id"]
     session = server.call("audit_session_start", intent=MARK, session_id="S-1", task_id=task)
     thought = {"session_id": "S-1", "type": "plan", "task_id": task, "agent_id": "ada"}
     seq = server.data("thought_record", content=MARK * 5000, **thought)["seq"]
     server.data("thought_record", content="harmless", **thought)
-    for _ in range(BATCH):  # now search has it in its index
+    for _ in range(BATCH):  # fills a batch, so that the search index has it
         server.data("task_create", title="harmless")
     server.data("task_update", task_id=task, title="harmless")
     server.data("merkle_finalize", session_id="S-1")
@@ -100,8 +100,8 @@ def test_the_text_is_gone_while_the_server_runs_on(server: Server) -> None:
     assert server.close() == 0
 
 
-def test_who_names_the_call_erases_the_text_that_it_brought(server: Server) -> None:
-    """Else it would stay readable in the next record, and who wanted it gone would not know."""
+def test_erasing_a_call_also_erases_the_text_that_it_sent(server: Server) -> None:
+    """Otherwise it would stay readable in the next record, unnoticed."""
     seqs = tell(server)
     call = seqs["thought"] - 1
     code, out, err = erase(server.project, str(call), "--reason", "a slip", "--yes")
@@ -117,7 +117,7 @@ def test_who_names_the_call_erases_the_text_that_it_brought(server: Server) -> N
 
 
 def judged(bundles: list[tuple[Path, JSON]]) -> Iterator[tuple[str, JSON]]:
-    """What the two verifiers say of bundles, that share nothing with the server."""
+    """The verdicts of the two verifiers that share no code with the server."""
     python = load_verifier()
     for path, known in bundles:
         head = (known["head"]["seq"], known["head"]["leaf"]) if "head" in known else None
@@ -162,8 +162,8 @@ def test_every_verifier_reports_it_and_the_proofs_hold(server: Server) -> None:
         assert "erased" in [one["code"] for one in verdict["not_checked"]]
 
 
-def test_a_text_that_is_gone_is_not_held_against_its_digest(server: Server) -> None:
-    """Formats §5: also where only the text is erased, and not the call that brought it."""
+def test_an_erased_text_is_not_compared_with_its_digest(server: Server) -> None:
+    """Formats §5: also if only the text is erased, and not the call that sent it."""
     text = tell(server)["task.text"]
     assert server.close() == 0
     with opened(server.project) as db:
@@ -174,7 +174,7 @@ def test_a_text_that_is_gone_is_not_held_against_its_digest(server: Server) -> N
     assert {one.what for one in found.breaks} == {"altered-task"}  # the row still has the text
 
 
-# What it records and says.
+# What it records and prints.
 
 
 def at(project: Path) -> list[str]:
@@ -205,7 +205,7 @@ def record(project: Path, seq: int) -> tuple[JSON, JSON]:
     return json.loads(header), json.loads(row.body)
 
 
-def test_it_says_what_goes_and_where_else_it_may_be(project: Path) -> None:
+def test_it_says_what_is_erased_and_where_else_it_may_be(project: Path) -> None:
     backup = project / "data" / "colibri.db.backup-v1-20260101T000000Z"
     backup.touch()
     code, out, err = erase(project, "R-9", "--reason", "asked for", "--yes")
@@ -238,7 +238,7 @@ def test_the_record_says_what_was_erased_by_whom_and_why(
 
 
 def test_many_texts_take_several_records(tmp_path: Path, plain: None, capsys: Capture) -> None:
-    """docs/formats.md §1: a payload with too many items is one that no verifier reads."""
+    """docs/formats.md §1: verifiers refuse a payload with too many items."""
     with opened(tmp_path) as db:
         lab = Lab(db)
         lab.start()
@@ -260,7 +260,7 @@ def test_many_texts_take_several_records(tmp_path: Path, plain: None, capsys: Ca
 def test_somebody_without_a_name_has_a_number(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container, where the user is in no list."""
+    """As in a container without a passwd entry for the user."""
 
     def unknown(uid: int) -> None:
         raise KeyError(uid)
@@ -271,7 +271,7 @@ def test_somebody_without_a_name_has_a_number(
 
 
 def test_of_a_task_record_it_says_where_the_texts_are(project: Path, plain: None) -> None:
-    """By the same call, else all of the task; what it says to type works."""
+    """Those of the same call, else all of the task; the suggested command works."""
     with opened(project) as db:
         lab = Lab(db)
         lab.create("another")
@@ -347,7 +347,7 @@ def test_elsewhere_it_does_nothing_without_yes(project: Path, more: list[str]) -
 def test_what_was_not_shown_is_not_erased(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """While somebody thinks about it, another record may come to hold the text."""
+    """While the person decides, another record with the text may be written."""
 
     with opened(project) as db:
         Lab(db).create("another")
@@ -380,7 +380,7 @@ def test_it_refuses_and_says_why(
     assert message in capsys.readouterr().err
 
 
-def test_what_is_erased_already_is_said(project: Path, plain: None, capsys: Capture) -> None:
+def test_an_earlier_erasure_is_reported(project: Path, plain: None, capsys: Capture) -> None:
     assert run(project, "9", "--reason", "asked for", "--yes") == 0
     assert run(project, "9", "--reason", "asked for", "--yes") == 1
     assert capsys.readouterr().err == "colibri: error: record 9 is already erased\n"
@@ -396,9 +396,7 @@ def test_a_mode_that_changes_nothing_erases_nothing(
     assert capsys.readouterr().err == said
 
 
-def test_where_there_is_no_database_none_is_made(
-    tmp_path: Path, plain: None, capsys: Capture
-) -> None:
+def test_a_missing_database_is_not_created(tmp_path: Path, plain: None, capsys: Capture) -> None:
     assert run(tmp_path, "9", "--reason", "asked for", "--yes") == 75
     assert "there is no database at" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -407,7 +405,7 @@ def test_where_there_is_no_database_none_is_made(
 # When it cannot be done now.
 
 
-def test_a_writer_that_holds_on_is_said(
+def test_a_writer_that_keeps_the_lock_is_reported(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 50)
@@ -417,7 +415,7 @@ def test_a_writer_that_holds_on_is_said(
     assert record(project, 9)[1]["content"] == "first look"
 
 
-def test_a_database_that_contradicts_itself_is_said(
+def test_a_database_that_contradicts_itself_is_reported(
     project: Path, plain: None, capsys: Capture
 ) -> None:
     with opened(project) as db:
@@ -426,10 +424,10 @@ def test_a_database_that_contradicts_itself_is_said(
     assert "the erasure failed: the database does not say" in capsys.readouterr().err
 
 
-def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
+def test_old_pages_that_a_reader_holds_are_reported_and_can_be_removed_later(
     project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The erasure itself has happened; what is left of it are pages in the write-ahead log."""
+    """The erasure itself is done; only old pages in the write-ahead log are left."""
     monkeypatch.setattr(command, "PATIENCE_MS", 50)
     with opened(project) as db:
         Lab(db).think("S-2", MARK * 100)
@@ -453,7 +451,7 @@ def test_old_pages_that_a_reader_holds_are_said_and_can_be_finished_later(
 
 
 def test_a_person_sees_the_text_before_it_is_erased(tmp_path: Path) -> None:
-    """Of the thought and of the call that wrote it; a long one is cut, and its length told."""
+    """The text of the thought and of its call; a long one is cut, with its length."""
     with opened(tmp_path) as db:
         lab = Lab(db)
         lab.start("S-1")

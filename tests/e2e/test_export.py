@@ -1,4 +1,4 @@
-"""`colibri export`: what it writes, what it says, and its exit codes."""
+"""`colibri export`: what it writes, what it prints, and its exit codes."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.support.terminal import COLIBRI as PROGRAM
 from tests.vectors.builder import bundle_from, seals
 
 JSON = dict[str, Any]
-# As anyone has it: Colibri's own environment is for Colibri.
+# The system's Python, as a receiver has it: without Colibri's environment.
 PYTHON = "python3" if sys.prefix != sys.base_prefix else sys.executable
 VERIFIER = TESTS.parent / "src" / "colibri_verify.py"
 
@@ -129,7 +129,7 @@ def test_only_its_owner_can_read_it_and_what_it_says_to_type_checks_it(project: 
 def test_what_no_seal_covers_is_checked_by_the_head_and_of_many_roots_a_few_are_shown(
     tmp_path: Path,
 ) -> None:
-    """A session that is open has no root yet; --json names all of them."""
+    """An open session has no root yet; --json lists all of them."""
     with Server(tmp_path, COLIBRI) as server:
         for number in range(7):
             server.data("audit_session_start", intent="try", session_id=f"s{number}")
@@ -175,8 +175,10 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("what", "why"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_what_does_not_exist_is_not_exported(project: Path, what: list[str], why: str) -> None:
-    """Exit 1: there is no such session or thought; nothing is written."""
+def test_an_unknown_session_or_thought_is_not_exported(
+    project: Path, what: list[str], why: str
+) -> None:
+    """Exit 1: the session or thought does not exist; nothing is written."""
     code, out, err = export(project, *what, "-o", "out")
     assert (code, out) == (1, "")
     assert err.startswith("colibri: error: ")
@@ -203,7 +205,7 @@ def test_a_place_that_cannot_be_written_is_a_missing_resource(project: Path) -> 
 
 
 def test_only_a_file_is_ever_replaced(project: Path) -> None:
-    """Not a directory, and not a device: by root's --force /dev/null would be a file."""
+    """Not a directory or a device: root with --force would turn /dev/null into a file."""
     (project / "folder").mkdir()
     os.mkfifo(project / "pipe")
     for name, what in (("folder", "a directory"), ("pipe", "not a regular file")):
@@ -254,7 +256,7 @@ def test_what_no_verifier_can_be_handed_is_not_written(
     assert err.startswith("colibri: error: no server writes records like 3\n")
 
 
-def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> None:
+def test_a_reader_that_goes_away_causes_no_traceback(project: Path) -> None:
     process = subprocess.Popen(
         [*PROGRAM, "export", "--all", "-o", "-"],
         cwd=project,
@@ -271,7 +273,7 @@ def test_a_reader_that_goes_away_is_no_reason_for_a_traceback(project: Path) -> 
 
 
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
-    """Ctrl-C: a file is given its name when it is complete, and what is not is removed."""
+    """Ctrl-C: a file gets its name when it is complete; an incomplete one is removed."""
     with opened(tmp_path) as db:
         lab = Lab(db)
         lab.start()
@@ -279,7 +281,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
             payload: JSON = {"seqs": [], "reason": "x" * 2_000}
             for _ in range(15_000):
                 call.append("erasure", payload)
-    for _ in range(10):  # on a busy machine it may be through before the signal comes
+    for _ in range(10):  # on a busy machine it may finish before the signal comes
         process = subprocess.Popen(
             [*INTERRUPTIBLE, "export", "--all", "-o", "out"],
             cwd=tmp_path,
@@ -300,7 +302,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
-    """The database is only read; servers may go on writing meanwhile."""
+    """The database is only read; servers may keep writing meanwhile."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("audit_session_start", intent="try", session_id="mine")
         thought = server.data("thought_record", session_id="mine", type="plan", content="so")
@@ -318,7 +320,7 @@ def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output", ["out", "-"])
 def test_what_no_verifier_could_check_is_not_handed_over(project: Path, output: str) -> None:
-    """It is read as its receiver would read it, before it has its name or leaves on stdout."""
+    """The export is checked with the receiver's code before it gets its name or goes to stdout."""
     change(project, "UPDATE meta SET value = 'mine' WHERE key = 'log'")
     code, out, err = export(project, "--all", "-o", output)
     assert (code, out) == (1, "")
@@ -327,7 +329,7 @@ def test_what_no_verifier_could_check_is_not_handed_over(project: Path, output: 
 
 
 def test_a_damaged_log_is_exported_and_said_to_be_damaged(project: Path) -> None:
-    """That is evidence too: whoever checks it sees what is wrong."""
+    """That is evidence too: its receiver sees what is wrong."""
     change(project, "UPDATE ledger SET at = '2026-01-01T00:00:00.000009Z' WHERE seq = 9")
     code, out, err = export(project, "--all", "-o", "out", "--json")
     assert (code, json.loads(out)["verdict"]) == (0, "bad")

@@ -1,6 +1,6 @@
-"""A fresh clone sets itself up, also when several programs ask for it at the same moment.
+"""A fresh clone sets itself up, even if several programs start it at the same moment.
 
-COLIBRI_FRESH_CLONES=20 makes it twenty clones, one after another.
+COLIBRI_FRESH_CLONES=20 tests twenty clones, one after another.
 """
 
 import json
@@ -27,7 +27,7 @@ def test_set_up_and_the_demo_started_together_both_succeed(tmp_path: Path, numbe
         shutil.copytree(ROOT / part, clone / part, ignore=shutil.ignore_patterns("__pycache__"))
     ours = {name: value for name, value in os.environ.items() if not name.startswith("COLIBRI_")}
     for name in [name for name in ours if name.startswith(("COVERAGE_", "PYTHON"))]:
-        del ours[name]  # the clone's Python has none of our packages
+        del ours[name]  # the clone's Python must not see our packages
     commands = [["scripts/setup"], ["scripts/colibri", "demo", "--json"]]
     if number % 2:
         commands.reverse()

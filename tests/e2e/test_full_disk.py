@@ -1,4 +1,4 @@
-"""A full disk, on a small file system of its own: nothing is lost, and it passes."""
+"""A full disk, on a separate small file system: nothing is lost, and writing resumes."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take what room is left, to the last page; the file that has it."""
+    """Use up the remaining space, to the last page; returns the file that does."""
     ballast = disk / "ballast"
     descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
@@ -41,7 +41,7 @@ def fill(disk: Path) -> Path:
 
 
 def write_until_full(server: Server) -> list[JSON]:
-    """The receipts of the calls that still succeeded before one was refused."""
+    """The receipts of the calls that succeeded before one was refused."""
     receipts: list[JSON] = []
     while True:
         result = server.call("note", n=len(receipts))
@@ -53,7 +53,9 @@ def write_until_full(server: Server) -> list[JSON]:
         assert len(receipts) < 1000
 
 
-def test_on_a_full_disk_writing_is_refused_and_reading_goes_on(tmp_path: Path, disk: Path) -> None:
+def test_on_a_full_disk_writing_is_refused_and_reading_continues(
+    tmp_path: Path, disk: Path
+) -> None:
     """Specification 12.13: writing tools get UNAVAILABLE, reads run with stderr audit."""
     with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:
         server.data("note", n=0)
@@ -69,7 +71,7 @@ def test_on_a_full_disk_writing_is_refused_and_reading_goes_on(tmp_path: Path, d
         assert error(server.call("note", n=1))["code"] == "UNAVAILABLE"
 
 
-def test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lost(
+def test_when_there_is_space_again_writing_resumes_and_nothing_acknowledged_is_lost(
     tmp_path: Path, disk: Path
 ) -> None:
     """Specification 12.13: the next successful commit ends it; ten times over."""
@@ -91,7 +93,7 @@ def test_when_there_is_room_again_writing_goes_on_and_nothing_acknowledged_is_lo
 def test_a_server_that_ends_or_is_killed_on_a_full_disk_loses_nothing(
     tmp_path: Path, disk: Path
 ) -> None:
-    """Specification 12.13: also when there is no room to empty the -wal."""
+    """Specification 12.13: even without space to empty the -wal."""
     receipts: list[JSON] = []
     for ending in ("close", "kill", "close"):
         with Server(tmp_path, COLIBRI_DB_PATH="disk/colibri.db") as server:

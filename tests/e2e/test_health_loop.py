@@ -1,4 +1,4 @@
-"""The health loop, every 50 ms: what it notices by itself, and what it does about it."""
+"""The health loop, every 50 ms: what it notices, and how it reacts."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def checks(server: Server) -> JSON:
 
 
 def tamper(database: Path, sql: str) -> None:
-    """As a program of the same user can: without the triggers, and put back."""
+    """Change the database as a program of the same user can: drop the triggers, restore them."""
     db = apsw.Connection(str(database))
     db.set_busy_timeout(10_000)
     triggers = list(db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"))
@@ -110,7 +110,7 @@ def test_damaged_pages_of_the_file_are_noticed_and_writing_stops(tmp_path: Path)
         with database.open("r+b") as file:
             file.seek(size // 10)
             file.write(b"\xff" * (size * 7 // 10))
-        # Not by a probe: its record would run into the damage first.
+        # Not by a probe: writing its record would hit the damage first.
         eventually(lambda: "[colibri] SAFE_MODE integrity: " in server.stderr, "SAFE_MODE")
 
         assert condition(server) == ("SAFE_MODE", "integrity")
@@ -121,7 +121,7 @@ def test_damaged_pages_of_the_file_are_noticed_and_writing_stops(tmp_path: Path)
 def test_too_much_memory_is_an_overload_that_holds_writing_back_but_not_the_records(
     tmp_path: Path,
 ) -> None:
-    """Specification 12.9, 12.10: reads and verification go on and are recorded."""
+    """Specification 12.9, 12.10: reads and verification continue and are recorded."""
     settings = {"COLIBRI_HEALTH_INTERVAL_MS": EVERY, "COLIBRI_HEALTH_MAX_RSS_MB": "1"}
     with Server(tmp_path, handshake=True, **settings) as server:
         becomes(server, "SAFE_MODE", "overload")

@@ -1,4 +1,4 @@
-"""Lanes, through the real server: who waits for whom, and what nobody waits for."""
+"""Lanes, through the real server: which calls wait for which, and which never wait."""
 
 import statistics
 import time
@@ -27,19 +27,19 @@ WORST_MS = 250
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose ledger has RECORDS records, and more with every test that uses it."""
+    """A project whose ledger has RECORDS records, plus those of the tests that use it."""
     project = tmp_path_factory.mktemp("large")
     create(project / "data" / "colibri.db", RECORDS)
     return project
 
 
 def is_answered(server: Server, id: object) -> bool:
-    """Whether the answer has come, without waiting for it."""
+    """Whether the answer has arrived, without waiting for it."""
     return id in server._answers
 
 
 def ping_until(server: Server, done: Callable[[], bool], most: int = 200) -> list[float]:
-    """Ping until done; the milliseconds of each. Never so many that records are dropped."""
+    """Ping until done; the milliseconds of each. Never so many that records would be dropped."""
     times: list[float] = []
     while not done() and len(times) < most:
         began = time.perf_counter()
@@ -54,8 +54,8 @@ def assert_prompt(
 ) -> int:
     """How many pings were sent.
 
-    If one of them was late they are sent again: a shared machine may stand still for once, a ping
-    that has to wait for something waits every time.
+    If one was late, they are sent again: a shared machine may stall once, but a ping that waits
+    for something is late every time.
     """
     times = measure()
     again = measure() if max(times) > WORST_MS else []
@@ -135,9 +135,9 @@ def test_a_ping_does_not_wait_for_another_process_that_holds_the_database(
 
 @pytest.mark.alone
 def test_a_reading_call_waits_for_no_more_than_the_round_in_progress(tmp_path: Path) -> None:
-    """Specification 3.9: what a read hands over is committed before the next round.
+    """Specification 3.9: a read's record is committed before the next round.
 
-    It hands over twice. So it comes before the third round from the one that it finds, which on a
+    A read has two records. So it finishes before the third round after the current one, which on a
     busy machine may be the second of the six.
     """
     with Server(tmp_path) as server:
@@ -174,7 +174,7 @@ def test_calls_of_one_lane_are_run_recorded_and_answered_in_the_order_they_came(
 
 
 def test_a_read_is_recorded_after_the_ping_that_was_answered_before_it(tmp_path: Path) -> None:
-    """The ledger tells what happened in its order, and in TEST its ids repeat: README, modes."""
+    """The ledger shows events in order, and in TEST its ids repeat: README, modes."""
     ids = []
     for run in ("one", "two"):
         project = tmp_path / run
@@ -193,7 +193,7 @@ def test_a_read_is_recorded_after_the_ping_that_was_answered_before_it(tmp_path:
 
 
 def test_after_a_row_that_cannot_be_read_others_are_seen_as_they_are_now(tmp_path: Path) -> None:
-    """What failed on its way through the rows must not keep the lane's view of the past."""
+    """A read that failed halfway must not leave the lane with an old snapshot."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="a task")
         _sql(server, "UPDATE tasks SET title = CAST(x'ff41' AS TEXT)")
@@ -205,7 +205,7 @@ def test_after_a_row_that_cannot_be_read_others_are_seen_as_they_are_now(tmp_pat
 
 
 def _sql(server: Server, statement: str) -> None:
-    """Behind its back."""
+    """Run a statement without the server."""
     db = apsw.Connection(str(server.database))
     db.execute(statement)
     db.close()
@@ -213,7 +213,7 @@ def _sql(server: Server, statement: str) -> None:
 
 @pytest.mark.alone
 def test_reads_are_served_between_the_slices_of_a_verification(large: Path) -> None:
-    """Specification 3.10: between slices the read thread serves what waits."""
+    """Specification 3.10: between slices the read thread serves waiting calls."""
     with Server(large) as server:
         server.data("note", n=1)
         already = len(calls(server.database, "verify"))
@@ -260,7 +260,9 @@ def test_a_call_cancelled_while_it_waits_is_recorded_as_cancelled_and_not_answer
         assert order == [running, after]
         (kept,) = calls(server.database, "keep")
         assert (kept.outcome, kept.code) == ("cancelled", None)
-        assert server.data("keep", key="cancelled")  # so its handler had not written the row
+        assert server.data(
+            "keep", key="cancelled"
+        )  # so the cancelled handler had not written the row
         assert not is_answered(server, waiting)
         verified(server.database)
 

@@ -1,6 +1,6 @@
-"""Memory: each kind of thing that can wait, driven to its bound; what the server then weighs.
+"""Memory: everything that can wait, driven to its limit, and the server's size then.
 
-A bound on what waits is one only if it counts everything that is kept.
+A limit only works if it counts everything that is kept.
 """
 
 import json
@@ -15,7 +15,9 @@ from tests.support.ledger_reader import eventually, holding
 MIB = 1024 * 1024
 MOST = 220 * MIB  # at rest it is some 30 MiB
 PAD = "x" * (4 * MIB - 2000)
-WIDE = "\U0001f600" + "x" * (4 * MIB - 2000)  # one such character, and a string takes 4 bytes each
+WIDE = "\U0001f600" + "x" * (
+    4 * MIB - 2000
+)  # one such character makes a string take 4 bytes per character
 MANY: list[list[int]] = [[] for _ in range(90_000)]
 VERSION = "io.modelcontextprotocol/protocolVersion"
 MODERN = {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -48,8 +50,8 @@ def resident(server: Server) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", WAITING)
-def test_what_waits_has_a_bound_that_counts_all_it_keeps(tmp_path: Path, what: str) -> None:
-    """Specification 3.3, 3.11: 256 pings of 4 MB that waited once took 2.3 GB."""
+def test_the_limit_on_what_waits_counts_all_it_keeps(tmp_path: Path, what: str) -> None:
+    """Specification 3.3, 3.11: 256 waiting pings of 4 MB used to take 2.3 GB."""
     method, params, count = WAITING[what]
     modern = method.startswith("subscriptions")
     meta = {"_meta": MODERN} if modern else {}
@@ -71,7 +73,7 @@ def is_normal(server: Server) -> Callable[[], bool]:
 
 
 def test_a_page_of_thoughts_ends_where_it_would_get_too_large(tmp_path: Path) -> None:
-    """One legal thought_record_list answered 250 MiB; next_offset leads to what was cut off."""
+    """A valid thought_record_list used to answer 250 MiB; next_offset leads to the rest."""
     contents = [chr(0x1F600 + n) * 65_536 for n in range(10)]  # 256 KiB each
     with Server(tmp_path) as server:
         server.data("audit_session_start", session_id="long", intent="fill pages")

@@ -1,8 +1,8 @@
 """An agent that knows nothing: not the tools, not the states, not the rules.
 
-It has what `initialize` and `tools/list` say, makes one mistake after the other, and corrects each
-by reading the text of the error, as READINGS says how. A message that it cannot read, or that does
-not lead on, fails the test: then the message is at fault.
+It knows only `initialize` and `tools/list`, makes one mistake after the other, and corrects each by
+reading the error's text, as READINGS defines. A message that it cannot read, or that does not help,
+fails the test: the message is at fault.
 """
 
 import json
@@ -22,7 +22,7 @@ Reading = Callable[["Agent", str, JSON, re.Match[str]], str | None]
 
 
 class Agent:
-    """Calls tools until they do what it wants; `lessons` is what it read on the way."""
+    """Calls tools until they do what it wants; `lessons` is what it read meanwhile."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -47,12 +47,12 @@ class Agent:
         raise AssertionError(f"{tool} never succeeded: {told}")
 
     def lessons(self) -> list[str]:
-        """What was read since it was last asked."""
+        """What was read since the last call of this method."""
         lessons, self._lessons = self._lessons, []
         return lessons
 
     def _call(self, tool: str, arguments: JSON) -> tuple[JSON, str | None]:
-        """The data, or the text that says why there is none."""
+        """The data, or the text that says why the call failed."""
         answer = self.server.request("tools/call", {"name": tool, "arguments": arguments})
         if "error" in answer:
             return {}, str(answer["error"]["message"])
@@ -62,7 +62,7 @@ class Agent:
         return text.get("data", {}), problem and problem["message"]
 
     def _correct(self, tool: str, arguments: JSON, message: str) -> str:
-        """Apply everything that the message says; the tool to call next."""
+        """Apply everything that the message says; returns the tool to call next."""
         understood = False
         for lesson, (pattern, reading) in READINGS.items():
             for found in re.finditer(pattern, message):
@@ -73,7 +73,7 @@ class Agent:
         return tool
 
     def invents(self, field: str, allowed: str) -> Any:
-        """A value for a field of which only the limits are known."""
+        """A value for a field whose limits alone are known."""
         if allowed == "boolean":
             return True
         if allowed.startswith("one of "):
@@ -82,9 +82,8 @@ class Agent:
         return example[1] if example else f"whatever {field} may be"
 
 
-# What a message says -> what is done about it. The function gets the tool, its arguments (which it
-# corrects) and what the pattern found; it gives the tool to call next, if
-# that is another.
+# What a message says -> how to react. The function gets the tool, its arguments (which it corrects)
+# and the match of the pattern; it returns the tool to call next, if that is another.
 
 
 def take_the_nearest_tool(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
@@ -111,7 +110,7 @@ def inside(arguments: JSON, path: str) -> tuple[JSON, str]:
 def fill_in(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     where, field = inside(arguments, found["field"])
     invented = agent.invents(field, found["allowed"])
-    where.setdefault(field, agent.known.get(field, invented))  # it may have been misspelt only
+    where.setdefault(field, agent.known.get(field, invented))  # it may only have been misspelt
 
 
 def choose(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
@@ -191,9 +190,7 @@ def claim_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str
     arguments[found["field"]] = True
 
 
-def work_in_a_session_of_its_own(
-    agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
-) -> None:
+def work_in_its_own_session(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     agent.known.pop("session_id", None)
     arguments["session_id"] = agent.wants(found["tool"])["session_id"]
 
@@ -206,7 +203,7 @@ def seal_it_first(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]
     agent.wants(found["tool"], session_id=arguments["session_id"])
 
 
-def take_one_that_there_is(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
+def take_an_existing_one(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> None:
     session = found.groupdict().get("session")
     listed = agent.wants(found["tool"], **({"session_id": session} if session else {}))
     (rows,) = [value for value in listed.values() if isinstance(value, list)]
@@ -229,7 +226,7 @@ def take_another_id(agent: Agent, tool: str, arguments: JSON, found: re.Match[st
     arguments[found["field"]] += "-2"
 
 
-def plan_it_anew(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
+def plan_it_again(agent: Agent, tool: str, arguments: JSON, found: re.Match[str]) -> str:
     arguments.clear()
     return "task_create"
 
@@ -298,14 +295,14 @@ READINGS: dict[str, tuple[str, Reading]] = {
     ),
     "no session": (
         r"you need a session to .*: open one with (?P<tool>\w+), or",
-        work_in_a_session_of_its_own,
+        work_in_its_own_session,
     ),
     "gone on elsewhere": (
         r"start your own session with (?P<tool>\w+), or take this one back",
-        work_in_a_session_of_its_own,
+        work_in_its_own_session,
     ),
     "used key": (r"or use a new (?P<field>key)", take_another_id),
-    "final": (r"is final: .* create a new task", plan_it_anew),
+    "final": (r"is final: .* create a new task", plan_it_again),
     "old version": (
         r"is at version (?P<version>\d+), not \d+: .*read it again with (?P<tool>\w+)",
         read_it_again,
@@ -324,11 +321,11 @@ READINGS: dict[str, tuple[str, Reading]] = {
     ),
     "no such task": (
         r"there is no task (?P<id>T-\d+): (?P<tool>\w+) shows",
-        take_one_that_there_is,
+        take_an_existing_one,
     ),
     "no such thought": (
         r"there is no thought (?P<id>R-\d+) in the session (?P<session>\S+): (?P<tool>\w+) shows",
-        take_one_that_there_is,
+        take_an_existing_one,
     ),
 }
 
@@ -362,7 +359,7 @@ def test_an_agent_that_knows_nothing_ends_with_verified_evidence(agent: Agent) -
         *["illegal move"] * 4,  # GATHER, ANALYZE, PLAN, and APPLY, which is
         "blocked",  # so the ladder comes first
         *["illegal move"] * 5,  # from INIT to VERIFY; DONE needs
-        "no evidence",  # a thought, of which is said that it needs
+        "no evidence",  # a thought, which needs
         *["missing field"] * 2,  # type and content; to record it takes
         "no session",  # which needs
         "missing field",  # an intent; the ladder is DONE, and the roof in APPLY
@@ -509,7 +506,7 @@ def test_a_message_that_does_not_help_would_be_noticed(
 
 
 def test_the_handshake_tells_the_order_of_the_work(agent: Agent) -> None:
-    """Whoever follows the instructions makes no mistake at all."""
+    """An agent that follows the instructions makes no mistake at all."""
     named = [word for word in re.findall(r"[a-z_]+", agent.instructions) if word in agent.tools]
     assert named[:7] == [
         "audit_session_start",

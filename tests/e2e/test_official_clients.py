@@ -22,7 +22,7 @@ CLIENT_1X = TESTS.parent / ".venv-client-1x" / "bin" / "python"
 PATIENCE = 60.0
 MODES = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 
-# Starts the server for a client, and writes down its pid and later how it ended.
+# Starts the server for a client, and writes its pid and later its exit code to a file.
 WITNESS = """
 import pathlib, subprocess, sys
 here, shell = sys.argv[1], 'echo $$ >"$0/pid"; exec "$@"'
@@ -36,7 +36,7 @@ def witnessed(project: Path, program: Sequence[str]) -> list[str]:
 
 
 def ended(project: Path) -> int:
-    """The server's exit code; the client waited until the witness had it."""
+    """The server's exit code; the client waited until it was written."""
     with pytest.raises(ProcessLookupError):
         os.kill(int((project / "pid").read_text()), 0)
     return int((project / "code").read_text())
@@ -68,12 +68,12 @@ def run(
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client's own two seconds are not what is tested, and the machine may be busy."""
+    """The client's two-second timeout is not under test, and the machine may be busy."""
     monkeypatch.setattr(mcp.client.stdio, "PROCESS_TERMINATION_TIMEOUT", 30.0)
 
 
 @pytest.mark.parametrize(("mode", "version"), MODES.items())
-def test_mcp_2_connects_in_both_eras_and_knows_who_answers(
+def test_mcp_2_connects_in_both_eras_and_knows_the_server(
     tmp_path: Path, mode: str, version: str
 ) -> None:
     """Specification 2.2, 2.3, 2.23: both handshakes."""
@@ -81,7 +81,7 @@ def test_mcp_2_connects_in_both_eras_and_knows_who_answers(
     async def story(client: Client) -> None:
         assert client.protocol_version == version
         await client.list_tools()
-        if mode != version:  # a client that is told the version does not ask who answers
+        if mode != version:  # a client with a given version does not ask for the server's identity
             assert client.server_capabilities.tools is not None
             assert client.instructions
             assert client.server_info is not None
@@ -131,7 +131,7 @@ def test_mcp_2_gets_success_refusal_and_invalid_arguments_as_results(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_mcp_2_gets_an_unknown_tool_as_a_protocol_error_and_goes_on(
+def test_mcp_2_gets_an_unknown_tool_as_a_protocol_error_and_continues(
     tmp_path: Path, mode: str
 ) -> None:
     """Specification 2.17: -32602 naming it."""
@@ -147,7 +147,7 @@ def test_mcp_2_gets_an_unknown_tool_as_a_protocol_error_and_goes_on(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_mcp_2_may_have_many_calls_under_way(tmp_path: Path, mode: str) -> None:
+def test_mcp_2_may_have_many_open_calls(tmp_path: Path, mode: str) -> None:
     """Specification 2.14: every request gets exactly one answer."""
 
     async def story(client: Client) -> None:
@@ -191,7 +191,7 @@ def test_mcp_2_listens_gets_nothing_granted_and_may_stop(tmp_path: Path) -> None
     assert ended(tmp_path) == 0
 
 
-def test_mcp_2_sees_its_subscription_end_well_when_the_server_is_stopped(tmp_path: Path) -> None:
+def test_mcp_2_gets_the_result_of_its_subscription_when_the_server_stops(tmp_path: Path) -> None:
     """Specification 2.8: one open at shutdown gets its result; an abrupt end would raise here."""
     events: list[object] = []
 

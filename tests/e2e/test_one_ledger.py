@@ -1,4 +1,4 @@
-"""One project, one ledger: wherever in it a server is started."""
+"""A project has one ledger, wherever in it a server is started."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def main(tmp_path: Path) -> Path:
 
 
 def told(project: Path) -> tuple[str, str]:
-    """Which project a server that is started here works in, and by which rule."""
+    """The project of a server that is started here, and the rule that found it."""
     with Server(project, COLIBRI) as server:
         server.data("task_list")
         found = server.data("server_health")["project"]

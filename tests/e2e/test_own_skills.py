@@ -1,4 +1,4 @@
-"""Colibri's own skills: the calls in their text are made, as they stand there, to a real server."""
+"""Colibri's own skills: the calls in their text are made, exactly as written, to a real server."""
 
 import json
 import re
@@ -127,7 +127,7 @@ def test_sealed_evidence_is_exported_and_verified(tmp_path: Path) -> None:
 
 
 def test_evidence_of_others_is_reviewed_from_the_file_and_in_the_project(tmp_path: Path) -> None:
-    """The review begins with what the handing over ends with."""
+    """The review begins with the result of the hand-over."""
 
     def check(reader: Reader) -> None:
         assert reader.last("audit_verify_chain")["valid"] is True
@@ -170,8 +170,8 @@ def test_a_skill_is_short_and_says_when_to_use_it(name: str) -> None:
 
 
 @each_skill
-def test_a_skill_names_only_tools_fields_and_codes_that_there_are(name: str) -> None:
-    """In its prose; a wrong one in a block would have failed above."""
+def test_a_skill_names_only_existing_tools_fields_and_codes(name: str) -> None:
+    """In its prose; a wrong name in a block would have failed above."""
     prose = re.sub(r"^```.*?^```$", "", text_of(name), flags=re.MULTILINE | re.DOTALL)
     named = re.findall(r"`(ERR_\w+|[a-z]+(?:_[a-z]+)*)`", prose)
     assert named

@@ -1,4 +1,4 @@
-"""Search over thoughts and the queue of tasks, asked through the server."""
+"""Search over thoughts and the queue of tasks, through the server."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_a_search_is_answered_or_refused_whatever_it_asks(tmp_path: Path) -> Non
         assert server.close() == 0
 
 
-def test_what_others_hold_elsewhere_is_not_taken_off_a_project(tmp_path: Path) -> None:
+def test_tasks_held_in_other_projects_do_not_count(tmp_path: Path) -> None:
     with Server(tmp_path, COLIBRI) as one, Server(tmp_path, COLIBRI) as two:
         for project in ("roof", "roof", "cellar", "cellar", "cellar"):
             one.data("task_create", title="mend it", project=project)

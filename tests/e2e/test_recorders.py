@@ -66,7 +66,7 @@ def listed(server: Server, session: str) -> list[JSON]:
 def test_eight_servers_record_into_one_session_and_no_thought_is_lost(
     servers: list[Server],
 ) -> None:
-    """The same session; indexes 0 to n − 1, each naming the one before it."""
+    """All in one session: indexes 0 to n − 1, each naming the previous one."""
     servers[0].data("audit_session_start", intent="together", session_id="all")
     calls = [thoughts("all", who) for who in range(SERVERS)]
     recorded = succeeded(together(servers, "thought_record", *calls))
@@ -83,7 +83,7 @@ def test_eight_servers_record_into_one_session_and_no_thought_is_lost(
     intact(servers)
 
 
-def test_one_seal_wins_and_the_others_are_told_its_root(servers: list[Server]) -> None:
+def test_one_seal_wins_and_the_others_get_its_root(servers: list[Server]) -> None:
     """The others get ERR_ALREADY_FINALIZED with the root; no thought comes after it."""
     servers[0].data("audit_session_start", intent="race", session_id="race")
     succeeded([servers[0].call("thought_record", session_id="race", type="plan", content="go")])

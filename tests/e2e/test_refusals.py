@@ -1,5 +1,5 @@
-"""Sessions, claims, steps, thoughts with a move, keys and searches: every wrong call is refused,
-says what would be right, and changes nothing.
+"""Sessions, claims, steps, thoughts with a move, keys and searches: every wrong call is refused
+with a message that says what would be right, and changes nothing.
 """
 
 import json
@@ -27,7 +27,7 @@ HELD: JSON = {"holder": "theirs", "agent": "bob", "is_alive": True, "free": ["T-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
-    """A server that works in the session `mine`, and one that never opened a session.
+    """A server with the session `mine`, and one that never opened a session.
 
     T-0001 is free, T-0002 waits for it, T-0003 is held by bob in `theirs`, T-0004 in VERIFY and
     mine, T-0005 CANCELLED, T-0006 made with a key. `sealed` is sealed, `moved` was resumed by bob's
@@ -88,7 +88,7 @@ CALLERS = [
     ("task_next_actions", {}),
     think(),
 ]
-# A call, the field that is wrong, and the message about it.
+# A call, the path of its mistake, and the message.
 INVALID: list[tuple[tuple[str, JSON], str, str]] = [
     *(
         ((tool, {**asked, "session_id": bad}), "session_id", said)
@@ -176,7 +176,7 @@ NOT_OPEN: dict[str, tuple[str, JSON]] = {
 }
 NO_SESSION: tuple[str, JSON] = ("ERR_SESSION_NOT_FOUND", {"session_id": None})
 WRONG = "ERR_INVALID_TRANSITION"
-# A call, its code, the facts that come with it, and what its message names as the way on.
+# A call, its code, the details of the error, and what its message suggests.
 REFUSED: list[tuple[tuple[str, JSON], str, JSON, str]] = [
     *(
         ((tool, {**asked, "session_id": id}), code, facts, "audit_session_start")
@@ -281,7 +281,7 @@ WITHOUT_SESSION: list[tuple[tuple[str, JSON], str, JSON, str]] = [
 def test_what_breaks_a_rule_is_refused_with_its_facts_and_the_way_on(
     world: tuple[Server, Server],
 ) -> None:
-    """Specification 4.13, 5.15, 6.17, 8.3; pattern B, and of the trail pattern A."""
+    """Specification 4.13, 5.15, 6.17, 8.3; pattern B, and pattern A for the trail's tools."""
     before = kept(world[0].project)
     for server, table in zip(world, (REFUSED, WITHOUT_SESSION), strict=True):
         for (tool, arguments), code, facts, way in table:

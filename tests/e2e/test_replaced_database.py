@@ -37,7 +37,7 @@ def rename_over(database: Path, older: Path) -> None:
 
 
 def restore_with_sqlite(database: Path, older: Path) -> None:
-    """The inode stays the same; what is in the file does not."""
+    """The inode stays the same; the contents do not."""
     target, source = apsw.Connection(str(database)), apsw.Connection(str(older))
     with target.backup("main", source, "main") as backup:
         backup.step()
@@ -96,7 +96,7 @@ SEEN_FROM_OUTSIDE = [
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A copy of the project's database with two notes; it has ten more by the time of the act."""
+    """A copy of the project's database with two notes; the database later gets ten more."""
     with Server(tmp_path) as server:
         for n in range(2):
             server.data("note", n=n)
@@ -113,7 +113,7 @@ def ten_more(server: Server) -> None:
 def test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still_works(
     tmp_path: Path, older: Path, act: Act, words: str
 ) -> None:
-    """Specification 12.12, 15.9: nothing is written; what is admitted is audited on stderr."""
+    """Specification 12.12, 15.9: nothing is written; admitted calls are audited on stderr."""
     with Server(tmp_path) as server:
         ten_more(server)
         act(server.database, older)
@@ -126,7 +126,7 @@ def test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still
         assert words in server.data("server_health")["condition"]["checks"]["condition"]
         assert server.data("server_health")["dropped"]["unavailable"] == 3
         answer = server.call("verify")
-        if act is migrate_further:  # what a newer version wrote is not ours to judge
+        if act is migrate_further:  # this version cannot judge what a newer one wrote
             assert words in error(answer)["message"]
             return
         assert answer["structuredContent"]["data"]["valid"] is True
@@ -144,7 +144,7 @@ def test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still
 def test_a_server_that_nobody_calls_notices_it_too(
     tmp_path: Path, older: Path, act: Act, words: str
 ) -> None:
-    """Decision 008: each health check begins with a look at the files and the schema."""
+    """Decision 008: each health check begins with a check of the files and the schema."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS="50") as server:
         ten_more(server)
         act(server.database, older)
@@ -157,7 +157,7 @@ def test_a_server_that_nobody_calls_notices_it_too(
 def test_a_read_only_server_refuses_the_next_read_with_the_reason(
     tmp_path: Path, older: Path, act: Act, words: str
 ) -> None:
-    """Decision 008: it has no commit to look before, so each read begins with that."""
+    """Decision 008: it never commits, so each read begins with that check."""
     with Server(tmp_path, COLIBRI_MODE="READONLY") as server:
         assert server.data("task_list")["total_count"] == 0
         act(server.database, older)
@@ -219,7 +219,7 @@ def test_a_server_whose_database_was_replaced_does_not_harm_one_that_serves_the_
 def test_an_older_copy_under_a_complete_write_ahead_log_loses_nothing(
     tmp_path: Path, older: Path
 ) -> None:
-    """Specification 15.9: what `cp` overwrites here the -wal still has."""
+    """Specification 15.9: the -wal still has what `cp` overwrites here."""
     with Server(tmp_path) as server:
         ten_more(server)
         copy_over(server.database, older)
@@ -237,7 +237,7 @@ def digest(file: Path) -> str:
 def test_a_server_that_lost_its_write_ahead_log_keeps_others_out_and_loses_nothing(
     tmp_path: Path,
 ) -> None:
-    """Another log beside it would fork; and what it acknowledged is in the deleted one alone."""
+    """A second log would fork the ledger; and only the deleted one has what it acknowledged."""
     with Server(tmp_path) as first:
         for n in range(50):
             first.data("note", n=n)

@@ -1,7 +1,7 @@
 """Planted secrets, through every tool and every refusal: none of them is left anywhere.
 
-Anywhere is: what the server answered, what it said on stderr, and the raw bytes of each file of the
-database, while the server runs and after its end.
+That covers the server's answers, its stderr, and the raw bytes of each file of the database, while
+the server runs and after its end.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.support.made_up_secrets import CORPUS, GITHUB
 TEXTS = {name: text for name, (text, _, _) in CORPUS.items()}
 LINES = {name: text for name, text in TEXTS.items() if "\n" not in text and len(text) <= 128}
 SECRETS = {name: secret for name, (_, secret, _) in CORPUS.items()}
-# Of a text of several lines each one counts.
+# Each line of a text with several lines counts.
 PIECES = {
     f"{name}, line {number}": line.encode()
     for name, secret in SECRETS.items()
@@ -51,7 +51,7 @@ sys.exit(ctx.run())
 
 
 class Watched(Server):
-    """A server of which every answer is kept."""
+    """A server that keeps every answer."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.heard: list[bytes] = []
@@ -63,7 +63,7 @@ class Watched(Server):
         return message
 
     def everything(self) -> dict[str, bytes]:
-        """All that this server has left behind, by where."""
+        """Everything that this server left behind, by place."""
         files = [path for path in (self.project / "data").glob("*") if path.is_file()]
         found = {path.name: path.read_bytes() for path in files}
         return {**found, "stderr": self.stderr.encode(), "answers": b"\n".join(self.heard)}
@@ -111,7 +111,7 @@ def test_no_text_of_a_tool_carries_a_secret_into_the_ledger(server: Watched) -> 
 
 
 def test_a_secret_without_a_shape_is_found_by_this_test(server: Watched) -> None:
-    """Negative control: where the texts of a thought are, and where one would be seen."""
+    """Negative control: shows where a thought's text is stored and would be found."""
     words = "correct horse battery staple"
     session = server.data("audit_session_start", intent="go on")["session_id"]
     server.data("thought_record", session_id=session, type="plan", content=words)
@@ -134,7 +134,7 @@ def refused(server: Watched) -> Iterator[tuple[str, JSON]]:
 
 
 def test_no_refusal_repeats_a_secret(server: Watched) -> None:
-    """Issues name paths and never values; a key that nobody knows may be a secret as well."""
+    """Issues name paths, never values; even an unknown key may be a secret."""
     count = 0
     for tool, arguments in refused(server):
         result = server.call(tool, **arguments)
@@ -157,7 +157,7 @@ def test_no_refusal_repeats_a_secret(server: Watched) -> None:
 
 
 def test_the_answer_says_what_was_redacted_and_where(server: Watched) -> None:
-    """Specification 4.5: _meta has colibri/redacted: [{path, kind}], beside the receipt."""
+    """Specification 4.5: _meta has colibri/redacted: [{path, kind}], next to the receipt."""
     result = server.call("task_create", title=f"use {GITHUB}", project_id=LINES["URL"])
     assert result["_meta"]["colibri/redacted"] == [
         {"path": "title", "kind": "github-token"},
@@ -174,7 +174,7 @@ def test_the_answer_says_what_was_redacted_and_where(server: Watched) -> None:
 
 
 def test_an_id_that_is_a_secret_is_refused(server: Watched) -> None:
-    """Replaced it would be no id: the call is refused, and nothing names it."""
+    """A redacted id would not be an id: the call is refused, and nothing repeats it."""
     result = server.call("audit_session_start", intent="x", session_id=GITHUB)
     problem = error(result)
     assert problem["code"] == "INVALID_PARAMS"
@@ -187,7 +187,7 @@ def test_an_id_that_is_a_secret_is_refused(server: Watched) -> None:
 
 
 def test_a_text_that_grows_too_long_when_it_is_redacted_is_refused(server: Watched) -> None:
-    """What is stored keeps the limits of its field: replacing one letter makes a title longer."""
+    """Stored text keeps the limits of its field, but a replacement can make a title longer."""
     url = " http://u:p@h"
     fits = server.data("task_create", title="x" * (256 - len(url) - 30) + url)
     assert fits["title"].endswith("http://u:[redacted:url-password]@h")
@@ -213,7 +213,9 @@ def test_the_trail_on_stderr_has_no_secrets_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["FULL", "TEST"])
-def test_what_a_handler_raises_is_scrubbed_before_it_is_said(tmp_path: Path, mode: str) -> None:
+def test_a_handlers_exception_is_scrubbed_before_it_is_logged_or_sent(
+    tmp_path: Path, mode: str
+) -> None:
     """In the answer, in the log, and in the stack that TEST adds: no secret, no home directory."""
     home = tmp_path / "home" / "ada"
     home.mkdir(parents=True)
@@ -232,7 +234,7 @@ def test_what_a_handler_raises_is_scrubbed_before_it_is_said(tmp_path: Path, mod
 
 
 def test_a_database_that_cannot_be_opened_is_named_from_home(tmp_path: Path) -> None:
-    """UNAVAILABLE says what to do, and not whose machine it is."""
+    """UNAVAILABLE says what to do, without the user's name."""
     home = tmp_path / "ada"
     (home / "project" / "data" / "colibri.db").mkdir(parents=True)
     with Watched(home / "project", COLIBRI, HOME=str(home)) as server:

@@ -1,4 +1,4 @@
-"""The end of a server: why it ends, what it still answers, what it leaves behind."""
+"""Shutdown: what causes it, what is still answered, what is left behind."""
 
 import json
 import os
@@ -142,13 +142,13 @@ def test_a_server_whose_host_is_killed_does_not_stay_behind(tmp_path: Path) -> N
     with Server(tmp_path, (sys.executable, "-c", host, *TOOLBOX), handshake=False) as server:
         booted(server)
         server.process.kill()
-        assert server.receive(timeout=5) is None  # nobody has its stdout open any more
+        assert server.receive(timeout=5) is None  # no process has its stdout open any longer
         eventually(lambda: "6/6 release" in server.stderr, "the last line")
         assert_in_order(server, "end of input", 0)
 
 
 def test_a_second_signal_ends_a_stuck_drain_at_once(tmp_path: Path) -> None:
-    """Specification 13.4: on a second signal os._exit(1); what was acknowledged is safe."""
+    """Specification 13.4: on a second signal os._exit(1); acknowledged changes are safe."""
     with Server(tmp_path) as server:
         receipt = server.call("note", n=0)["_meta"]["colibri/receipt"]
         server.post_call("nap_write", ms=60_000)
@@ -179,7 +179,7 @@ def test_a_drain_that_is_not_done_at_its_deadline_ends_the_process_with_1(tmp_pa
 
 
 def test_a_client_that_stops_reading_is_given_up_at_the_deadline(tmp_path: Path) -> None:
-    """Specification 13.4: answers that nobody takes count as not done."""
+    """Specification 13.4: unread answers count as unfinished."""
     with Deaf(tmp_path, IMPATIENT) as server:
         booted(server)
         server.post_call("big", bytes=1_000_000)
@@ -193,7 +193,7 @@ def test_a_client_that_stops_reading_is_given_up_at_the_deadline(tmp_path: Path)
 def test_a_client_that_closes_its_end_ends_the_server_after_the_accepted_calls(
     tmp_path: Path,
 ) -> None:
-    """Specification 2.21: what was accepted is still done and recorded."""
+    """Specification 2.21: accepted calls are still done and recorded."""
     with Deaf(tmp_path, TOOLBOX) as server:
         booted(server)
         assert server.process.stdout is not None
@@ -217,7 +217,7 @@ def test_a_drain_waits_without_using_the_processor(tmp_path: Path) -> None:
         server.send(_call(2, "server_ping", {}))
         eventually(lambda: "3/6 drain" in server.stderr, "the drain")
         before = processor_seconds(server)
-        time.sleep(1)  # what is measured
+        time.sleep(1)  # the measured interval
         assert processor_seconds(server) - before < 0.3
         assert server.wait() == 0
 

@@ -1,4 +1,4 @@
-"""skill_list through the real server: skills in many styles, hostile ones, and where they are."""
+"""skill_list through the real server: skills in many styles, hostile skills, and their places."""
 
 import json
 import os
@@ -53,7 +53,7 @@ STYLES: dict[str, JSON | str] = json.loads(VECTORS.with_suffix(".json").read_byt
 
 @pytest.fixture(scope="module")
 def styles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JSON]:
-    """What the server says of all of them."""
+    """The server's answer about all of them."""
     project = tmp_path_factory.mktemp("styles")
     shutil.copytree(VECTORS, project / ROOT)
     body = "# More\n\n" + "All work and no play. " * 40_000
@@ -85,7 +85,7 @@ def test_a_skill_is_read_as_its_author_meant_it_or_skipped_with_the_reason(
 
 
 def test_the_files_survived_git() -> None:
-    """.gitattributes: the marks and line ends that they are about."""
+    """.gitattributes keeps their byte order marks and line ends."""
     assert b"\r\n" in (VECTORS / "crlf" / "SKILL.md").read_bytes()
     assert b"\n" not in (VECTORS / "crlf" / "SKILL.md").read_bytes().replace(b"\r\n", b"")
     assert (VECTORS / "bom" / "SKILL.md").read_bytes().startswith(b"\xef\xbb\xbf---")
@@ -132,10 +132,10 @@ def test_without_a_folder_it_says_so_and_names_colibri_s_own(tmp_path: Path) -> 
     assert names(data["packaged"]) == OWN
 
 
-def test_a_copy_of_colibri_s_own_skill_is_listed_once_and_a_changed_one_beside_it(
+def test_a_copy_of_colibri_s_own_skill_is_listed_once_and_a_changed_one_in_addition(
     tmp_path: Path,
 ) -> None:
-    """docs/decisions: a project can neither hide what came with Colibri nor pass for it."""
+    """docs/decisions: a project can neither hide Colibri's own skills nor imitate them."""
     with Server(tmp_path, COLIBRI) as server:
         own = {skill["name"]: skill for skill in server.data("skill_list")["packaged"]}
         original = Path(own["colibri-trail"]["path"]).read_bytes()
@@ -163,7 +163,7 @@ def test_changes_on_disk_show_without_a_restart(tmp_path: Path) -> None:
         )
 
 
-def test_a_wheel_brings_the_skills_along(tmp_path: Path) -> None:
+def test_a_wheel_contains_the_skills(tmp_path: Path) -> None:
     """In an installed package they are colibri/skills."""
     execute_raw(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
@@ -225,7 +225,7 @@ def build_hostile(project: Path) -> None:
 
 
 def unseen(text: str) -> set[str]:
-    """Characters that would do something in a terminal, or hide."""
+    """Characters that control a terminal or are invisible."""
     return {
         character
         for character in text
@@ -246,7 +246,7 @@ def texts(value: Any) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, JSON, str]:
-    """The project, the answer, and what the server said on stderr."""
+    """The project, the answer, and the server's stderr."""
     project = tmp_path_factory.mktemp("hostile") / "project"
     project.mkdir()
     build_hostile(project)
@@ -255,7 +255,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, JSON, str]:
         start = time.monotonic()
         result = server.call("skill_list")
         assert time.monotonic() - start < 10
-        assert server.request("tools/list")["result"] == offered  # nobody writes into that
+        assert server.request("tools/list")["result"] == offered  # skills cannot change it
         assert server.data("task_create", title="still there")["task_id"] == "T-0001"
         assert server.data("audit_verify_chain")["valid"] is True
         assert server.close() == 0
@@ -265,7 +265,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, JSON, str]:
 def test_hostile_skills_leak_nothing_hang_nothing_and_reach_no_terminal(
     hostile: tuple[Path, JSON, str],
 ) -> None:
-    """Whoever writes a skill may mean harm."""
+    """The author of a skill may be hostile."""
     project, result, said = hostile
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
     for text in (*texts(result), said):
@@ -275,7 +275,7 @@ def test_hostile_skills_leak_nothing_hang_nothing_and_reach_no_terminal(
 
 
 def test_what_is_listed_of_hostile_skills_is_data(hostile: tuple[Path, JSON, str]) -> None:
-    """What they say stands in its field, with its path and hash beside it."""
+    """Their text is in its field, next to its path and hash."""
     data = hostile[1]["structuredContent"]["data"]
     by_name = {skill["name"]: skill for skill in data["skills"]}
     assert [*by_name] == ["escaped-key", "escapes", "good", "numbers", "orders"]
@@ -317,7 +317,7 @@ def test_each_hostile_skill_is_skipped_for_its_own_reason(hostile: tuple[Path, J
 
 
 def test_calls_are_served_between_the_skills_of_a_large_folder(tmp_path: Path) -> None:
-    """Specification 3.10: between slices the read thread serves what waits."""
+    """Specification 3.10: between slices the read thread serves waiting calls."""
     for number in range(1_500):
         add(tmp_path, f"skill-{number:04d}")
     with Server(tmp_path, COLIBRI) as server:
@@ -344,11 +344,11 @@ def test_a_skill_that_is_the_database_under_another_name_is_not_opened(
             "twin": "it is Colibri's own database, which nothing else may open"
         }
         assert locks(database) == before
-        assert condition(server) == ("SAFE_MODE", "integrity")  # seen when its exit was recorded
+        assert condition(server) == ("SAFE_MODE", "integrity")  # noticed when its exit was recorded
 
 
 def locks(file: Path) -> list[str]:
-    """The ranges of a file that are locked, where the system tells."""
+    """The locked ranges of a file, if the system reports them."""
     table = Path("/proc/locks")
     lines = table.read_text().splitlines() if table.exists() else []
     inode = f":{file.stat().st_ino} "

@@ -1,4 +1,4 @@
-"""The story of an agent, told through the official client: plan, work, a crash, and going on."""
+"""The story of an agent, through the official client: plan, work, crash, resume."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Agent:
         return data
 
     async def work_on_the_next(self, why: str) -> str:
-        """A task, from taking it to its end, in three calls."""
+        """Work on a task from claim to end, in three calls."""
         (task,) = (await self("task_next_actions", claim=True))["tasks"]
         id: str = task["task_id"]
         steps = AHEAD[AHEAD.index(task["status"]) + 1 :] if task["status"] in AHEAD else AHEAD
@@ -66,7 +66,7 @@ def records(project: Path) -> list[JSON]:
 
 
 async def plan_and_die(project: Path) -> None:
-    """A session and five tasks in a row, one of them done, one begun; then a crash."""
+    """A session and five dependent tasks, one of them done, one begun; then a crash."""
     async with connected(project) as agent:
         await agent("audit_session_start", intent="make it faster", agent_id="ada")
         before: list[str] = []
@@ -84,7 +84,7 @@ async def plan_and_die(project: Path) -> None:
 
 
 def _server_of(project: Path) -> int:
-    """The one process that works in this directory."""
+    """The one process that runs in this directory."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -99,7 +99,7 @@ def _server_of(project: Path) -> int:
 
 
 async def go_on(project: Path) -> None:
-    """Another process of the same agent, which knows only what the brief tells."""
+    """Another process of the same agent, which knows only the brief."""
     async with connected(project) as agent:
         started = await agent("audit_session_start", intent="look around", agent_id="eve")
         line = r'- (\S+) by "ada", last sign of life \S+: "make it faster"'
@@ -118,12 +118,12 @@ async def go_on(project: Path) -> None:
             steps = [*ahead, "VERIFY", "DONE"]
             await agent("task_update", task_id=task["task_id"], status=steps, thought=done, **named)
             if title == PLAN[2]:
-                await work_beside(project)
+                await work_in_parallel(project)
         await agent("merkle_finalize", session_id=told[1])
 
 
-async def work_beside(project: Path) -> None:
-    """Another agent, in a process and a session of its own, while the first is at work."""
+async def work_in_parallel(project: Path) -> None:
+    """Another agent, with its own process and session, while the first works."""
     async with connected(project) as other:
         await other("audit_session_start", intent=WEEDS, agent_id="bea")
         made = await other("task_create", title="weed", priority="critical")
@@ -132,7 +132,7 @@ async def work_beside(project: Path) -> None:
 
 
 def live(project: Path) -> str:
-    """All of the story; the session that it is about."""
+    """Run the whole story; returns its session."""
     anyio.run(plan_and_die, project)
     anyio.run(go_on, project)
     (mine,) = [
@@ -144,8 +144,8 @@ def live(project: Path) -> str:
     return mine
 
 
-def test_an_agent_plans_works_dies_and_goes_on(tmp_path: Path) -> None:
-    """Three calls a task; who comes back knows where it was; every record says whose it is."""
+def test_an_agent_plans_works_dies_and_resumes(tmp_path: Path) -> None:
+    """Three calls a task; a resumed agent knows where it was; every record names its owner."""
     live(tmp_path)
     log = records(tmp_path)
     opened = {one["said"]["intent"]: one["session"] for one in log if one["kind"] == "session.open"}

@@ -1,4 +1,4 @@
-"""Databases that cannot be opened, settings that cannot be meant, modes that must not touch."""
+"""Databases that cannot be opened, impossible settings, and modes that must change nothing."""
 
 import fcntl
 import signal
@@ -47,7 +47,7 @@ def in_an_unwritable_directory(path: Path) -> Iterator[str]:
 
 @contextmanager
 def being_created_by_another(path: Path) -> Iterator[str]:
-    """Somebody holds the lock file for longer than COLIBRI_STARTUP_TIMEOUT_MS."""
+    """Another process holds the lock file for longer than COLIBRI_STARTUP_TIMEOUT_MS."""
     path.parent.mkdir()
     with (path.parent / "colibri.db.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -66,7 +66,7 @@ Surrounding = Callable[[Path], AbstractContextManager[str]]
         being_created_by_another,
     ],
 )
-def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_hear_why(
+def test_with_a_database_that_cannot_be_opened_probes_answer_and_calls_say_why(
     tmp_path: Path, surrounding: Surrounding
 ) -> None:
     """Specification 4.15, 11.5: it stays up in phase1, and exits with 75."""
@@ -110,12 +110,12 @@ def test_a_damaged_database_is_noticed_at_the_start_and_nothing_is_written_to_it
     assert "[colibri] SAFE_MODE integrity: " in server.stderr
     after = contents(path.parent)
     for files in (before, after):
-        del files["colibri.db.lock"]  # says which file is open, whoever opens it
+        del files["colibri.db.lock"]  # names the open file, so every opening rewrites it
     assert after == before
 
 
 @pytest.mark.slow
-def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_lets_go(
+def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_released(
     tmp_path: Path,
 ) -> None:
     """Specification 4.15, 15.5: after 10 s; nothing is wrong with the server."""
@@ -134,9 +134,7 @@ def test_a_database_that_another_process_holds_for_10_s_is_unavailable_until_it_
 
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
 @pytest.mark.parametrize("ended", ["cleanly", "by a kill"])
-def test_readonly_and_minimal_leave_every_byte_as_it_was(
-    tmp_path: Path, mode: str, ended: str
-) -> None:
+def test_readonly_and_minimal_change_no_byte(tmp_path: Path, mode: str, ended: str) -> None:
     """Specification 10.4, 10.5: file and -wal never change; no lock file, no migration."""
     with Server(tmp_path) as server:
         for n in range(20):
@@ -163,7 +161,7 @@ def test_readonly_and_minimal_leave_every_byte_as_it_was(
 
 
 def test_readonly_serves_a_database_on_a_read_only_file_system(tmp_path: Path) -> None:
-    """Specification 10.4: where -shm cannot be made and no -wal exists, immutable=1."""
+    """Specification 10.4: if -shm cannot be created and no -wal exists, immutable=1."""
     create(tmp_path / "data" / "colibri.db", 100)
     with read_only(tmp_path / "data"), Server(tmp_path, COLIBRI_MODE="READONLY") as server:
         assert server.data("verify") == {"valid": True, "records": 100}
@@ -171,7 +169,7 @@ def test_readonly_serves_a_database_on_a_read_only_file_system(tmp_path: Path) -
 
 
 def contents(directory: Path) -> dict[str, str]:
-    """What is in a directory, by name; only while no server has it open."""
+    """The contents of a directory, by name; only while no server has it open."""
     if not directory.is_dir():
         return {}
     files = {path.name: path for path in directory.iterdir()}

@@ -1,4 +1,4 @@
-"""What the server sees by itself, and what only an outside head shows."""
+"""What the server detects by itself, and what only an external head reveals."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ DATABASE = Path("data") / "colibri.db"
 
 
 class Scene(NamedTuple):
-    """A project whose server is down, an older copy of it, and what its client has kept."""
+    """A project whose server is down, an older copy of it, and its client's receipts."""
 
     project: Path
     older: Path
@@ -60,7 +60,7 @@ class Client(Server):
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """Two sealed sessions, a task, two open sessions, a read; by the real server, in two lives."""
+    """Two sealed sessions, a task, two open sessions, a read; by the real server, in two runs."""
     scene = Scene(tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("older"), {})
     with Client(scene.project, scene.receipts) as server:
         server.seal_three_thoughts("first")
@@ -84,7 +84,7 @@ def scene(original: Scene, tmp_path: Path) -> Scene:
 
 @contextmanager
 def intruder(scene: Scene) -> Iterator[apsw.Connection]:
-    """A raw connection; its first act is to drop the triggers."""
+    """A raw connection, without triggers."""
     db = apsw.Connection(str(scene.database))
     disable_triggers(db)
     yield db
@@ -92,7 +92,7 @@ def intruder(scene: Scene) -> Iterator[apsw.Connection]:
 
 
 def sql(*statements: str) -> Attack:
-    """An attack in SQL, by a connection with no respect; :name is the seq of a receipt."""
+    """An attack in SQL, without constraints; :name is the seq of a receipt."""
 
     def attack(scene: Scene) -> None:
         names = {name.replace(" ", "_"): one["seq"] for name, one in scene.receipts.items()}
@@ -105,7 +105,7 @@ def sql(*statements: str) -> Attack:
 
 
 def forged(db: apsw.Connection, head: Head, *, at: str, call: str, kind: str, body: bytes) -> None:
-    """Write the record after a head, so that it is sound in itself; over what is there."""
+    """Write a well-formed record after a head, over any existing one."""
     nonce, seq = bytes(32), head.seq + 1
     payload = form.commitment(nonce, body)
     row = Row(seq, at, kind, call, None, None, None, payload, nonce, body, leaf=b"", prev=head.leaf)
@@ -127,13 +127,13 @@ def reforge_the_last(scene: Scene) -> None:
 
 
 def put_back(scene: Scene) -> None:
-    """An old backup in the place of the database."""
+    """Replace the database by an old backup."""
     shutil.rmtree(scene.project / "data")
     shutil.copytree(scene.older / "data", scene.project / "data")
 
 
 def rewrite_everything(scene: Scene) -> None:
-    """Another history under the same name, longer than the true one."""
+    """Another history of the same log, longer than the true one."""
     shutil.rmtree(scene.project / "data")
     log = scene.receipts["last"]["log"]
     with opened(scene.project, log=log) as db:
@@ -146,7 +146,7 @@ def rewrite_everything(scene: Scene) -> None:
 
 
 def cut(name: str, *also: str) -> Attack:
-    """Take everything after a receipt away, with all rows that would tell of it."""
+    """Remove everything after a receipt, with all rows that would reveal it."""
     after = f"(SELECT seq FROM ledger WHERE seq > :{name})"
     return sql(
         f"DELETE FROM merkle_nodes WHERE session IN"
@@ -159,7 +159,7 @@ def cut(name: str, *also: str) -> Attack:
     )
 
 
-# Seen by the server itself: the attack, and the first thing that it names.
+# Detected by the server itself: the attack, and the first finding.
 SEEN: dict[str, tuple[Attack, str]] = {
     "edit a payload": (
         sql(
@@ -236,7 +236,7 @@ SEEN: dict[str, tuple[Attack, str]] = {
     ),
 }
 
-# What the chain cannot see without an outside head, and what it is with one.
+# What the chain cannot detect without an external head, and the finding with one.
 UNSEEN: dict[str, tuple[Attack, str]] = {
     "cut the last call off the tail": (cut("read"), "truncated"),
     "cut the tail with the last sealed session": (cut("task"), "truncated"),
@@ -265,16 +265,16 @@ def breaks_with_head(scene: Scene) -> list[str]:
         return [broken.what for broken in verify(db, head=head, pause=no_pause).breaks]
 
 
-def test_an_untouched_log_is_sound_and_says_what_it_cannot_know(scene: Scene) -> None:
-    """The harness must be able to say yes."""
+def test_an_untouched_log_is_valid_and_says_what_it_cannot_know(scene: Scene) -> None:
+    """The harness must be able to pass."""
     assert breaks_with_head(scene) == []
     found = verdict(scene)
     assert (found["valid"], found["breaks"], noted(found)) == (True, [], ["outside-head"])
 
 
 @pytest.mark.parametrize(("attack", "what"), SEEN.values(), ids=SEEN.keys())
-def test_the_server_sees_by_itself(scene: Scene, attack: Attack, what: str) -> None:
-    """What the chain, the comparison of columns and the seals catch by themselves."""
+def test_the_server_detects_by_itself(scene: Scene, attack: Attack, what: str) -> None:
+    """What the chain, the comparison of columns and the seals catch without help."""
     attack(scene)
     assert what in breaks_with_head(scene)
     found = verdict(scene)
@@ -284,7 +284,7 @@ def test_the_server_sees_by_itself(scene: Scene, attack: Attack, what: str) -> N
 
 
 @pytest.mark.parametrize(("attack", "what"), UNSEEN.values(), ids=UNSEEN.keys())
-def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str) -> None:
+def test_only_an_external_head_reveals(scene: Scene, attack: Attack, what: str) -> None:
     """Missed, and the answer says so."""
     attack(scene)
     assert breaks_with_head(scene)[0] == what
@@ -294,7 +294,7 @@ def test_only_a_head_from_outside_shows(scene: Scene, attack: Attack, what: str)
 
 
 def test_a_verdict_lists_the_first_hundred_open_calls_and_counts_them_all(scene: Scene) -> None:
-    """Specification 5.18, 9.8: reported as open; a list that is cut says so."""
+    """Specification 5.18, 9.8: reported as open; a truncated list says so."""
     server = "00000000-0000-4000-8000-00000000c01b"
     said = (
         f'{{"arguments":{{}},"client":null,"host_session":null,"server":"{server}",'

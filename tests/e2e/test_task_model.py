@@ -1,6 +1,6 @@
-"""Random calls through the real server against a model of the design: no answer may differ.
+"""Random calls to the real server and to a model of the design: no answer may differ.
 
-Many more of them, beside servers that have each forgotten a rule: scripts/torture model.
+scripts/torture model makes many more, and tries servers that have each forgotten a rule.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ RUNS = 5
 
 
 def test_a_second_attempt_answers_as_the_model_does(tmp_path: Path) -> None:
-    """Specification 6.4, 6.6: a path that chance seldom takes."""
+    """Specification 6.4, 6.6: a path that random walks seldom take."""
     id = {"task_id": "T-0001"}
     thought = {"session_id": "S-1", "type": "plan", "content": "so", **id}
     with Walk(tmp_path) as walk:

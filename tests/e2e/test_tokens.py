@@ -1,6 +1,6 @@
-"""What Colibri costs an agent that is paid by the token: a token is four characters.
+"""What Colibri costs an agent in tokens, at four characters per token.
 
-What a model sees of an answer is counted once: its structured part, which the text only repeats.
+Only the structured part of an answer counts; its text repeats the same.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Whose call it is: the session that it names, else the one in which its caller works."""
+"""Which session owns a call: the one that it names, else the one in which its caller works."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from tests.support.task_client import refusal
 
 WHY: JSON = {"type": "decision", "content": "so"}
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-SILENCE = 1.0  # seconds after which a session of a hasty server is dead
+SILENCE = 1.0  # seconds after which a session of an impatient server counts as dead
 
 
 def hasty(project: Path) -> Server:
@@ -26,7 +26,7 @@ def start(server: Server, session: str, **more: Any) -> JSON:
 
 
 def enters(server: Server) -> list[tuple[Any, ...]]:
-    """Tool, session and agent of every call, but for the probes, which come late."""
+    """Tool, session and agent of every call except probes, which are recorded late."""
     with reading(server.database) as db:
         rows = db.execute(
             "SELECT body, session, agent FROM ledger WHERE kind = 'call.enter' ORDER BY seq"
@@ -36,7 +36,7 @@ def enters(server: Server) -> list[tuple[Any, ...]]:
 
 
 def owner(server: Server) -> tuple[str | None, str | None]:
-    """Of a call that is made now and names nobody."""
+    """The owner of a call made now that names no session."""
     server.data("task_list")
     _, session, agent = enters(server)[-1]
     return session, agent
@@ -48,8 +48,8 @@ def with_meta(server: Server, tool: str, meta: JSON, **arguments: Any) -> JSON:
     return result
 
 
-def test_what_is_piped_behind_a_start_belongs_to_the_session(tmp_path: Path) -> None:
-    """Specification 3.6, 7.4: it has a round of its own, so that what follows sees it."""
+def test_calls_sent_right_after_a_start_belong_to_its_session(tmp_path: Path) -> None:
+    """Specification 3.6, 7.4: a start has its own round, so that later calls see it."""
     calls: list[tuple[str, JSON]] = [
         ("task_create", {"title": "before"}),
         ("audit_session_start", {"intent": "try", "session_id": "S-1", "agent_id": "ada"}),
@@ -85,7 +85,7 @@ def test_a_probe_belongs_to_the_session_too(tmp_path: Path) -> None:
     assert owners == [["S-1", "ada"]]
 
 
-def test_of_two_sessions_none_is_taken_and_the_second_start_says_so(tmp_path: Path) -> None:
+def test_with_two_sessions_neither_is_assumed_and_the_second_start_says_so(tmp_path: Path) -> None:
     """Specification 7.5: a wrong name is worse than none."""
     with Server(tmp_path, COLIBRI) as server:
         assert start(server, "S-1", agent_id="ada")["note"] is None
@@ -101,7 +101,7 @@ def test_of_two_sessions_none_is_taken_and_the_second_start_says_so(tmp_path: Pa
         assert start(server, "S-1b")["note"] is not None
 
 
-def test_of_very_many_sessions_some_are_named(tmp_path: Path) -> None:
+def test_a_start_names_only_some_of_very_many_sessions(tmp_path: Path) -> None:
     with Server(tmp_path, COLIBRI) as server:
         for number in range(40):
             note = start(server, f"S-{number}")["note"]
@@ -114,10 +114,8 @@ def test_of_very_many_sessions_some_are_named(tmp_path: Path) -> None:
     "meta",
     [{CLIENT_INFO: {"name": "other", "version": "2"}}, {"threadId": "t-2"}, {"sessionId": "s-2"}],
 )
-def test_another_client_or_another_session_of_it_has_a_session_of_its_own(
-    tmp_path: Path, meta: JSON
-) -> None:
-    """Specification 7.4: one process may serve several."""
+def test_another_client_or_client_session_has_its_own_session(tmp_path: Path, meta: JSON) -> None:
+    """Specification 7.4: one process may serve several clients."""
     opening = {"intent": "try", "brief": False}
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")
@@ -143,7 +141,7 @@ def test_the_environment_of_a_client_tells_its_sessions_apart(tmp_path: Path) ->
 def test_a_session_of_another_process_is_not_the_current_one_until_it_is_resumed(
     tmp_path: Path,
 ) -> None:
-    """Specification 7.4, 7.7: then it is that of the process which resumed it last."""
+    """Specification 7.4, 7.7: then it belongs to the process that resumed it last."""
     with Server(tmp_path, COLIBRI) as first, Server(tmp_path, COLIBRI) as second:
         start(first, "S-1", agent_id="ada")
         assert owner(second) == (None, None)
@@ -171,7 +169,7 @@ def test_a_session_that_was_never_resumed_may_be_named_by_any_process(tmp_path: 
         assert enters(second)[-1] == ("task_create", "S-1", "ada")
 
 
-def test_a_silent_session_is_nobodys_until_it_is_named(tmp_path: Path) -> None:
+def test_a_silent_session_owns_no_calls_until_it_is_named(tmp_path: Path) -> None:
     """Specification 7.4, 7.6: a sign of life is a call that was not refused."""
     with hasty(tmp_path) as server:
         start(server, "S-1")
@@ -184,8 +182,8 @@ def test_a_silent_session_is_nobodys_until_it_is_named(tmp_path: Path) -> None:
         assert owner(server)[0] == "S-1"
 
 
-def test_what_only_selects_a_session_names_no_caller(tmp_path: Path) -> None:
-    """Specification 7.3: who reads a trail is not credited with it."""
+def test_selecting_a_session_does_not_name_the_caller(tmp_path: Path) -> None:
+    """Specification 7.3: reading a trail earns no credit for it."""
     selecting: list[tuple[str, JSON]] = [
         ("thought_record_list", {"session_id": "S-1"}),
         ("audit_verify_chain", {"session_id": "S-1"}),
@@ -282,7 +280,7 @@ def test_only_a_move_or_a_claim_takes_over_from_the_dead(tmp_path: Path) -> None
 
 
 def test_mine_comes_first_then_what_is_free_and_others_are_counted(tmp_path: Path) -> None:
-    """Specification 8.8: within what is asked for."""
+    """Specification 8.8: within the requested filter."""
     with Server(tmp_path, COLIBRI) as server, Server(tmp_path, COLIBRI) as other:
         start(server, "S-1")
         start(other, "S-2")
@@ -307,7 +305,7 @@ def test_mine_comes_first_then_what_is_free_and_others_are_counted(tmp_path: Pat
 
 
 def test_the_checks_come_in_their_order(tmp_path: Path) -> None:
-    """Specification 6.7: a call that breaks every rule is told one after the other."""
+    """Specification 6.7: a call that breaks every rule gets one error after the other."""
     with Server(tmp_path, COLIBRI) as server, Server(tmp_path, COLIBRI) as other:
         server.data("task_create", title="done")
         server.data("task_create", title="open")
@@ -347,7 +345,7 @@ def test_the_checks_come_in_their_order(tmp_path: Path) -> None:
 
 
 def test_a_thought_is_recorded_first_and_is_evidence_for_its_moves(tmp_path: Path) -> None:
-    """Specification 6.15: then a record for each step, fields in the first, then the text."""
+    """Specification 6.15: then one record per step, the first with the fields, then the text."""
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")
         server.data("task_create", title="x")
@@ -375,7 +373,7 @@ def test_a_thought_that_was_recorded_before_is_evidence_for_the_end(tmp_path: Pa
 
 
 def test_a_key_counts_for_its_tool_and_for_thoughts_in_its_session(tmp_path: Path) -> None:
-    """Specification 6.16: the same again answers with what was made, as it is now."""
+    """Specification 6.16: a repeated call answers with the current state of what was made."""
     with Server(tmp_path, COLIBRI) as server:
         made = server.data("task_create", title="x", key="k", priority="medium")
         assert made["repeated"] is False
@@ -396,7 +394,7 @@ def test_a_key_counts_for_its_tool_and_for_thoughts_in_its_session(tmp_path: Pat
         assert server.data("audit_verify_chain")["valid"]
 
 
-def test_of_a_key_with_a_secret_the_first_answer_stands(tmp_path: Path) -> None:
+def test_the_first_answer_counts_for_a_key_with_a_secret(tmp_path: Path) -> None:
     """Specification 6.17: what redaction replaced cannot be compared."""
     secret = "ghp_" + "A1b2C3d4" * 4 + "E5f6"
     with Server(tmp_path, COLIBRI) as server:
@@ -423,7 +421,7 @@ def test_a_secret_in_a_thought_that_comes_with_a_move_is_never_stored(tmp_path: 
 
 
 def test_a_server_that_only_reads_has_no_queue_to_take_from(tmp_path: Path) -> None:
-    """Specification 8.8: it is not among READONLY's six."""
+    """Specification 8.8: it is not among the six tools of READONLY."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="x")
         assert server.close() == 0

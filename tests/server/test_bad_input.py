@@ -88,7 +88,7 @@ REFUSED: dict[str, tuple[bytes, object, int]] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server takes everything that this file has."""
+    """One server for all tests of this file."""
     with Server(tmp_path_factory.mktemp("project")) as server:
         yield server
         assert server.close() == 0
@@ -96,7 +96,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def works(server: Server) -> None:
-    """A valid call is served, and nothing else was waiting to be received."""
+    """A valid call is served, and no other message has come."""
     id = server.post_call("note", n=1)
     message = server.receive()
     assert message is not None
@@ -117,7 +117,7 @@ def test_a_bad_line_gets_one_error_and_the_next_call_works(server: Server, what:
 
 @pytest.mark.parametrize("tool", ["note", "nap_read", "server_ping"])
 @pytest.mark.parametrize("arguments", [[], [1], "text", 7, 0, 1.5, True, False])
-def test_arguments_that_are_no_object_get_the_envelope(
+def test_arguments_that_are_not_an_object_get_the_envelope(
     server: Server, tool: str, arguments: object
 ) -> None:
     """Specification 2.18: through stage 2, in every lane."""
@@ -157,13 +157,13 @@ def test_a_thousand_bad_lines_get_a_thousand_errors(server: Server) -> None:
 
 
 @pytest.mark.parametrize("quiet", [b"", b"\r", b" \t "])
-def test_a_blank_line_says_nothing(server: Server, quiet: bytes) -> None:
+def test_a_blank_line_is_ignored(server: Server, quiet: bytes) -> None:
     server.send(quiet + b"\n")
     works(server)
 
 
 def expected(bad: bytes) -> int:
-    """How many answers a line must get: a notification or response is the one thing without."""
+    """How many answers a line must get: one, or none for a notification or response."""
     if not bad.strip(b" \t\r"):
         return 0
     try:
@@ -178,7 +178,7 @@ def expected(bad: bytes) -> int:
 
 
 def answers(server: Server, bad: bytes) -> list[JSON]:
-    """What comes between a line and the answer of a call after it, in the same lane."""
+    """The messages between a line and the answer to a later call in the same lane."""
     server.send(bad + b"\n")
     id = server.post_call("note", n=1)
     got: list[JSON] = []
@@ -246,7 +246,7 @@ def test_64_mib_without_a_newline_take_no_memory(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("inner", [b",", b'\\",', b"[],"])
 def test_a_line_full_of_commas_takes_little_memory(tmp_path: Path, inner: bytes) -> None:
-    """lines.py LIMITS: 4 MiB must not become a hundred times as much."""
+    """lines.py LIMITS: 4 MiB must not take a hundred times as much memory."""
     with Server(tmp_path) as server:
         works(server)
         before = memory(server, "VmRSS")

@@ -1,4 +1,4 @@
-"""Rare ways through the server core, each reached with its real parts."""
+"""Rare paths through the server, each reached with the real parts."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def test_a_tool_of_the_catalogue_cannot_run_before_it_is_loaded() -> None:
         registered.run(Work.__new__(Work), {})
 
 
-def test_a_handler_that_wants_a_database_where_there_is_none_fails_alone() -> None:
+def test_a_handler_that_needs_a_missing_database_fails_alone() -> None:
     """A server without a configuration opens no database."""
     server = Linked()
     add_tool(server.ctx, tool("wants", lambda work, args: work.db))
@@ -61,7 +61,7 @@ def test_the_context_stops_the_server_that_another_thread_runs() -> None:
 def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The six stages run once, whoever asks."""
+    """The six stages run once, whichever thread asks."""
     transport, peer = linked()
     ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
     start(ctx)
@@ -86,7 +86,7 @@ def test_a_second_shutdown_waits_for_the_first_and_reports_its_exit_code(
 
 
 def test_the_time_is_utc_to_the_microsecond(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Specification 9.5: most calls reuse the second that an earlier one has formatted."""
+    """Specification 9.5: most calls reuse the seconds that an earlier one formatted."""
     ctx = create_server(install_handlers=False)
     moments = {
         1_700_000_000_000_000_999: "2023-11-14T22:13:20.000000Z",
@@ -98,7 +98,7 @@ def test_the_time_is_utc_to_the_microsecond(monkeypatch: pytest.MonkeyPatch) -> 
         assert ctx.parts.clock.utc() == expected
 
 
-def test_what_the_log_level_does_not_want_is_not_said(tmp_path: Path) -> None:
+def test_messages_below_the_log_level_are_not_logged(tmp_path: Path) -> None:
     """COLIBRI_LOG_LEVEL=error silences the rest."""
     with Server(tmp_path, COLIBRI, COLIBRI_LOG_LEVEL="error") as server:
         server.data("server_ping")
@@ -167,7 +167,7 @@ def test_an_io_error_before_the_commit_changed_nothing_and_one_in_it_is_unknown(
 
 
 def test_a_fault_of_the_store_within_a_handler_fails_the_whole_round(tmp_path: Path) -> None:
-    """A handler's busy database is no handler's fault: UNAVAILABLE, rolled back, not recorded."""
+    """A busy database is not the handler's fault: UNAVAILABLE, rolled back, not recorded."""
 
     def busy(work: Work, args: object) -> object:
         raise apsw.BusyError("held")
@@ -179,10 +179,10 @@ def test_a_fault_of_the_store_within_a_handler_fails_the_whole_round(tmp_path: P
     assert [pair.exit for pair in calls(tmp_path / "data" / "colibri.db", "busy")] == [None]
 
 
-def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(
+def test_a_job_that_a_bug_keeps_from_being_recorded_fails_and_the_lane_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody may wait for a thread that is gone."""
+    """Nothing may wait for a thread that has died."""
     monkeypatch.setattr(threading, "excepthook", lambda args: None)
     server = Linked(config=project(tmp_path))
 
@@ -201,7 +201,7 @@ def test_a_job_that_cannot_be_recorded_for_a_bug_is_told_and_the_lane_ends(
 def test_a_bug_in_the_record_of_a_read_ends_the_server_and_every_call_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a read that another one lets in between its slices: that must not swallow it."""
+    """Also for a read that runs between the slices of another, which must not swallow the error."""
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("inner", lambda work, args: {}, lane="read"))
 
@@ -230,7 +230,7 @@ def test_a_bug_in_the_record_of_a_read_ends_the_server_and_every_call_is_answere
 def test_a_read_writes_nothing_itself_once_writing_has_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SAFE_MODE may come while it waits for the lock, so it looks with the lock in hand."""
+    """SAFE_MODE may begin while it waits for the lock, so it checks after taking the lock."""
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     with server:
@@ -238,7 +238,7 @@ def test_a_read_writes_nothing_itself_once_writing_has_stopped(
         lock = server.ctx.parts.journal.writing
 
         class Late:
-            """Writing stops in the very moment that the lock is had."""
+            """Writing stops at the moment the lock is taken."""
 
             release = staticmethod(lock.release)
 
@@ -298,8 +298,8 @@ def test_the_answers_of_a_round_leave_in_order_and_together_but_never_as_a_heap(
     assert lines == [1, 4, 1]
 
 
-def test_a_tool_that_wants_a_round_of_its_own_has_it(tmp_path: Path) -> None:
-    """merkle_finalize is such a tool: its enter follows the exits of the round before."""
+def test_a_tool_that_must_run_alone_gets_its_own_round(tmp_path: Path) -> None:
+    """merkle_finalize is such a tool: its enter follows the exits of the previous round."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         hold = server.post_call("nap_write", ms=300)
@@ -334,7 +334,7 @@ def test_a_cancelled_call_of_a_tool_that_does_not_exist_is_recorded_and_not_answ
 
 
 def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Path) -> None:
-    """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, nothing runs any more."""
+    """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, and nothing runs."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         server.post_call("nap_write", ms=300)  # meanwhile the others gather for one round
@@ -346,7 +346,7 @@ def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Pat
 
 
 def test_a_probe_that_came_before_the_database_failed_is_audited_on_stderr(tmp_path: Path) -> None:
-    """Nothing that was answered goes without a trace."""
+    """Every answered call leaves a trace."""
     (tmp_path / "data" / "colibri.db").mkdir(parents=True)
     with Server(tmp_path, COLIBRI, handshake=False) as server:
         server.data("server_ping")
@@ -355,7 +355,7 @@ def test_a_probe_that_came_before_the_database_failed_is_audited_on_stderr(tmp_p
 
 
 def test_a_ledger_without_its_name_is_not_opened(tmp_path: Path) -> None:
-    """What fails after the file was opened lets go of it again."""
+    """A failure after the file was opened closes it again."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         assert server.close() == 0
@@ -369,7 +369,7 @@ def test_a_ledger_without_its_name_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path) -> None:
-    """The file was there a moment ago."""
+    """The file existed a moment ago."""
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
     assert ctx.parts.open_reader() is None
     assert ctx.parts.health.condition.cause == "io"
@@ -378,7 +378,7 @@ def test_a_reader_that_cannot_be_opened_is_safe_mode_and_no_crash(tmp_path: Path
 def test_a_server_that_can_write_but_not_read_is_in_safe_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reads are refused and its health is not checked; nobody waits for a connection."""
+    """Its reads are refused and its health is not checked; no call waits for a connection."""
 
     def fail(*_: object, **__: object) -> None:
         raise ResourceError("too many open files")
@@ -396,7 +396,7 @@ def test_a_server_that_can_write_but_not_read_is_in_safe_mode(
 def test_a_database_that_cannot_be_checked_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only one that is damaged is opened, for reading."""
+    """Only a damaged one is opened, for reading."""
 
     def fail(*_: object) -> list[str]:
         raise apsw.IOError("a bad sector")
@@ -422,14 +422,14 @@ def test_a_thread_that_does_not_end_is_left_behind_at_the_deadline(tmp_path: Pat
     assert b"did not finish in 1 s" in done.stderr
 
 
-def test_memory_is_not_guessed_where_the_system_does_not_tell() -> None:
-    """A peak would keep the server in SAFE_MODE overload for ever."""
+def test_memory_is_not_guessed_if_the_system_does_not_report_it() -> None:
+    """A peak would keep the server in SAFE_MODE overload until it restarts."""
     assert checks.rss_mb("/nowhere") is None
     assert (checks.rss_mb() or 0) > 0
 
 
 def test_only_a_writing_call_can_append_records(tmp_path: Path) -> None:
-    """A read has a read-only connection, and its records are the write thread's."""
+    """A read has a read-only connection; the write thread writes its records."""
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("sly", lambda work, args: work.record("thought", {}), lane="read"))
     with server:
@@ -459,8 +459,8 @@ def test_a_small_table_that_sqlite_finds_broken_is_safe_mode_integrity(tmp_path:
     assert "task_counts" in ctx.parts.health.condition.why
 
 
-def test_a_migration_and_its_backup_are_said(tmp_path: Path) -> None:
-    """Nobody should find a file that no word explains."""
+def test_a_migration_and_its_backup_are_logged(tmp_path: Path) -> None:
+    """No file should appear without an explanation."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "colibri.db"
     opening.close(

@@ -54,7 +54,7 @@ def test_seed_purpose_and_place_each_make_another_id() -> None:
 
 
 def test_without_a_seed_nothing_repeats() -> None:
-    """Outside TEST an id says nothing about another."""
+    """Outside TEST an id reveals nothing about another."""
     ids = Ids()
     assert len({ids.uuid("call", 1) for _ in range(100)}) == 100
     assert len({ids.nonce(1) for _ in range(100)}) == 100

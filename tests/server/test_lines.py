@@ -70,9 +70,7 @@ def test_a_line_is_given_out_as_soon_as_its_newline_has_come() -> None:
         "long among others",
     ],
 )
-def test_lines_are_what_stands_between_newlines(
-    chunks: list[bytes], lines: list[bytes | str]
-) -> None:
+def test_lines_end_at_newlines(chunks: list[bytes], lines: list[bytes | str]) -> None:
     """Specification 2.1, 2.22: every line that was read is answered."""
     assert split(chunks) == lines
 
@@ -187,7 +185,7 @@ def test_what_json_or_a_record_cannot_hold_is_refused_by_name(line: bytes, probl
         (b'"NaN"', "NaN"),
     ],
 )
-def test_what_only_looks_dangerous_is_accepted(line: bytes, value: object) -> None:
+def test_harmless_values_that_look_dangerous_are_accepted(line: bytes, value: object) -> None:
     """Specification 2.11: the limits are ±(2^53−1), whole surrogate pairs are characters."""
     assert parse(line) == value
 
@@ -208,7 +206,7 @@ BOMBS = [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 1000 + b"]" * 1000]
 
 @pytest.mark.parametrize("bomb", [*BOMBS, b'{"a":[],"b":' + DEEP + b',"c":{}}'])
 def test_a_bomb_of_brackets_is_refused_as_too_deep(bomb: bytes) -> None:
-    """Specification 2.10: too deep, without a crash; also beside what is not deep."""
+    """Specification 2.10: too deep, without a crash; also next to shallow values."""
     assert refusal(bomb) == "nested deeper than 64 levels"
 
 

@@ -1,4 +1,4 @@
-"""src/colibri/server/log.py: what is removed from a text before it is printed."""
+"""src/colibri/server/log.py: what is removed from a text before it is logged."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_home_directory_is_a_tilde_and_nothing_else_is(
 
 
 @pytest.mark.parametrize("home", ["/", "", "nowhere"])
-def test_a_home_that_is_no_directory_of_ones_own_changes_nothing(
+def test_a_home_that_is_the_root_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     """A container may have / for a home; then every path begins with it."""

@@ -44,7 +44,7 @@ BAD = {
 
 
 class Talk:
-    """A server and the revision in which it is spoken to."""
+    """A server and the protocol revision that the client uses."""
 
     def __init__(self, server: Server, version: str) -> None:
         self.server = server

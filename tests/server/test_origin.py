@@ -1,4 +1,4 @@
-"""What a client says of itself, as it is recorded: short, visible, without secrets."""
+"""What is recorded of a client's own description: short, printable, without secrets."""
 
 import pytest
 
@@ -26,12 +26,12 @@ def test_what_a_call_says_of_its_client_wins_over_the_handshake() -> None:
 
 
 @pytest.mark.parametrize("meta", [None, [], "x", {"threadId": 5, "callId": ""}])
-def test_ids_that_are_no_texts_are_none(meta: object) -> None:
+def test_ids_that_are_not_texts_are_ignored(meta: object) -> None:
     found = of_call("c", meta)
     assert (found.client, found.host_session, found.use) == ("c", None, None)
 
 
-def test_a_thread_is_told_apart_before_a_session() -> None:
+def test_the_id_of_a_thread_wins_over_that_of_a_session() -> None:
     found = of_call(None, {"sessionId": "s", "threadId": "t", "callId": "u"})
     assert (found.host_session, found.use) == ("t", "u")
 
@@ -45,7 +45,7 @@ def test_no_part_of_a_secret_is_recorded_wherever_it_is_cut(before: int) -> None
     assert "ghp_" not in found
 
 
-def test_nothing_unseen_is_recorded() -> None:
+def test_invisible_characters_are_escaped_before_they_are_recorded() -> None:
     """Specification 7.14."""
     assert recordable("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"
 

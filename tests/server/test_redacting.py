@@ -1,4 +1,4 @@
-"""server/pipeline.py between stages 2 and 3: who sees only what is left of a secret."""
+"""server/pipeline.py between stages 2 and 3: from there on nothing sees a secret."""
 
 from typing import Any
 

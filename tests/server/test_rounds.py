@@ -18,7 +18,7 @@ ENDINGS = {"refuse": "refused", "fail": "error", "keep": "ok"}
 
 @pytest.mark.parametrize("foreign", [False, True], ids=["own tools", "with a registered tool"])
 def test_a_call_that_fails_after_a_write_undoes_itself_alone(tmp_path: Path, foreign: bool) -> None:
-    """Specification 3.7: a handler of somebody else is never run twice (decision 010)."""
+    """Specification 3.7: a foreign handler is never run twice (decision 010)."""
     server = Linked(config=project(tmp_path))
     begun, go, ran = threading.Event(), threading.Event(), []
 

@@ -1,9 +1,10 @@
-"""What a server loads before it has answered, which decides how fast it starts: Specification 11.2.
+"""Which modules a server loads before its first answer, which decides how fast it starts:
+Specification 11.2.
 
 Two programs, each in a fresh interpreter. `ALONE` has no site-packages and serves a session on the
-main thread with nothing else running: what is in sys.modules at the end was needed for it. `WHOLE`
-is `colibri serve`, with a finder that notes which thread imported what: the other threads may load
-msgspec and apsw, the main thread may not.
+main thread with nothing else running: the modules in sys.modules at the end were needed for it.
+`WHOLE` is `colibri serve`, with a finder that records which thread imported what: the other threads
+may load msgspec and apsw, the main thread may not.
 """
 
 import json
@@ -87,7 +88,7 @@ SESSION: list[tuple[str, dict[str, object]]] = [
 
 
 def slow(modules: set[str]) -> set[str]:
-    """Those that a start must not load, or parts of them."""
+    """The modules that a start must not load, or parts of them."""
     return {name for name in modules if any(f"{name}.".startswith(f"{bad}.") for bad in SLOW)}
 
 
@@ -141,7 +142,7 @@ def test_the_main_thread_of_a_whole_server_imports_none_of_them(tmp_path: Path) 
     assert "colibri.server" in imported["MainThread"]
     assert slow(imported.pop("MainThread")) == set()
     others = set().union(*imported.values())
-    assert {"apsw", "msgspec"} <= others  # they were loaded, so the watch can see them
+    assert {"apsw", "msgspec"} <= others  # they were loaded, so the finder can see them
     never = {"asyncio", "http", "importlib.metadata", "socket", "ssl", "yaml"}
     assert {name for name in others if name.split(".")[0] in never} == set()
 

@@ -1,4 +1,4 @@
-"""Errors of the store that nobody has foreseen, wherever they come from: every call is answered."""
+"""Unexpected errors of the store, wherever they come from: every call is answered."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from colibri.store.sqlite.transaction import Transaction
 from tests.contract import Linked
 from tests.support.in_process import project, tool
 
-# Locks that fail, a statement too many, no memory, an interruption: none says what to do about it.
+# Failed locks, a misused statement, no memory, an interruption: none has its own handling.
 UNFORESEEN = (apsw.ProtocolError, apsw.MisuseError, apsw.NoMemError, apsw.InterruptError)
 PLACES: dict[str, tuple[Any, str]] = {
     "begin": (Transaction, "__enter__"),
@@ -29,7 +29,7 @@ PLACES: dict[str, tuple[Any, str]] = {
 def test_every_accepted_call_is_answered_whatever_the_store_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: type[Exception]
 ) -> None:
-    """A lane that met such an error died, and the server with it: now it is SAFE_MODE io."""
+    """Such an error used to end the lane and the server: now it leads to SAFE_MODE io."""
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
@@ -57,7 +57,7 @@ def test_every_accepted_call_is_answered_whatever_the_store_raises(
 def test_a_log_that_cannot_be_copied_back_stops_the_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is committed is safe in it, but it would grow without end."""
+    """Commits are safe in the log, but it would grow without end."""
     failed: list[Callable[[Exception], None]] = []
     monkeypatch.setattr(recorder, "set_patience", lambda db, patience, tell: failed.append(tell))
     server = Linked(config=project(tmp_path))

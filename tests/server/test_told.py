@@ -1,4 +1,4 @@
-"""What leaves the server beside answers: stderr, exit codes, what is owed to the ledger."""
+"""What the server produces besides answers: stderr, exit codes, late exit records."""
 
 import signal
 import subprocess
@@ -52,8 +52,8 @@ def test_two_signals_with_nothing_running_are_an_orderly_end(
         assert process.wait(30) == 0
 
 
-def test_no_text_of_others_passes_for_a_line_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown tool's name reached stderr as it was; now none does, and nothing is raw."""
+def test_foreign_text_cannot_pass_for_a_log_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown tool's name used to reach stderr raw; now no name does, and nothing is raw."""
     monkeypatch.setattr(call, "MAX_CALLS", 0)
     server = Linked()
     with server:
@@ -73,7 +73,7 @@ def test_no_text_of_others_passes_for_a_line_of_ours(monkeypatch: pytest.MonkeyP
         (f"x{HOSTILE}", "x\\x1b[2J\\x07\n    [colibri] shutdown 6/6 release: exit 0\\r\\u202e"),
     ],
 )
-def test_what_is_said_is_made_visible(text: str, said: str) -> None:
+def test_control_characters_in_log_lines_are_escaped(text: str, said: str) -> None:
     """Only the first line of a message begins at the margin."""
     heard: list[str] = []
     Log("info", heard.append)("warn", text)
@@ -84,7 +84,7 @@ def test_what_is_said_is_made_visible(text: str, said: str) -> None:
 def test_the_exit_of_a_read_that_could_not_be_written_is_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """A disk that was full at that moment left the call open for ever."""
+    """A disk that was full at that moment used to leave the call open."""
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("look", lambda work, args: {}, lane="read"))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
@@ -112,7 +112,7 @@ def test_the_exit_of_a_read_that_could_not_be_written_is_written_later(
 
 
 def test_a_signal_before_the_server_is_built_ends_with_0(tmp_path: Path) -> None:
-    """Nothing has begun, so there is nothing that could end badly."""
+    """Nothing has begun, so nothing can fail."""
     program = (
         "import os, signal, sys; sys.argv = ['colibri', 'serve']\n"
         "class Late:\n"

@@ -1,4 +1,4 @@
-"""server/transport.py: streams over pipes, and who may write to the wire."""
+"""server/transport.py: streams over pipes, and what may write to the client."""
 
 import contextlib
 import fcntl
@@ -22,13 +22,13 @@ MIB = 1024 * 1024
 
 @pytest.fixture(params=["refusing writes", "small writes"])
 def link(request: pytest.FixtureRequest) -> Iterator[tuple[Stream, Peer]]:
-    """Once as Linux writes to pipes, once as systems do that have no writes that never block."""
+    """Once as on Linux, once as on systems without non-blocking writes."""
     stream, peer = linked()
     stream._can_refuse = stream._can_refuse and request.param == "refusing writes"
     stream.start()
     yield stream, peer
     with contextlib.suppress(OSError):
-        peer.close()  # first, so that even a sender who is stuck comes free
+        peer.close()  # first, so that even a blocked sender is released
     stream.close()
 
 
@@ -44,7 +44,7 @@ def joined(thread: threading.Thread) -> bool:
 
 
 def drain(stream: Stream) -> None:
-    """Do what the main loop does until the peer has taken everything."""
+    """Run the main loop's part until the peer has read everything."""
     while stream.unsent:
         stream.receive(PATIENCE, reading=False)
 
@@ -58,7 +58,7 @@ def test_bytes_go_both_ways(link: tuple[Stream, Peer]) -> None:
     assert stream.unsent == 0
 
 
-def test_a_send_that_nobody_reads_does_not_block_its_sender(link: tuple[Stream, Peer]) -> None:
+def test_an_unread_send_does_not_block_its_sender(link: tuple[Stream, Peer]) -> None:
     """Specification 3.12: until 32 MiB are unread a client that does not read blocks nothing."""
     stream, peer = link
     line = b"x" * (8 * MIB) + b"\n"
@@ -91,7 +91,7 @@ def test_the_descriptor_of_the_client_stays_blocking(link: tuple[Stream, Peer]) 
 
 
 def test_a_terminal_gets_its_lines_too() -> None:
-    """transport.py: not every kind of file can refuse a write instead of blocking."""
+    """transport.py: not every file type can refuse a write instead of blocking."""
     leader, follower = os.openpty()
     stream = Stream(0, follower)
     stream.start()
@@ -212,7 +212,7 @@ def test_a_wait_ends_when_another_thread_wakes_it(link: tuple[Stream, Peer]) -> 
 def test_a_blocked_send_wakes_the_thread_that_waits_so_that_it_writes_the_rest(
     link: tuple[Stream, Peer],
 ) -> None:
-    """transport.py: what the peer does not take at once is written when it can be."""
+    """transport.py: what the peer does not take at once is written later."""
     stream, peer = link
     stop = threading.Event()
 
@@ -230,7 +230,7 @@ def test_a_blocked_send_wakes_the_thread_that_waits_so_that_it_writes_the_rest(
     assert got == [b"x" * MIB]
 
 
-def test_any_number_of_wakes_blocks_nobody(link: tuple[Stream, Peer]) -> None:
+def test_any_number_of_wakes_blocks_no_thread(link: tuple[Stream, Peer]) -> None:
     stream, _ = link
 
     def wake_often() -> None:
@@ -249,7 +249,7 @@ def test_nothing_is_read_while_reading_is_not_wanted(link: tuple[Stream, Peer]) 
     assert stream.receive(PATIENCE, reading=True) == b"later\n"
 
 
-def test_an_input_that_was_closed_under_us_is_an_ended_one() -> None:
+def test_a_closed_input_counts_as_its_end() -> None:
     stream, peer = linked()
     stream.start()
     os.close(stream.in_fd)
@@ -299,7 +299,7 @@ CLOSED = [[fd for fd in (0, 1, 2) if mask >> fd & 1] for mask in range(1, 8)]
 
 
 @pytest.mark.parametrize("closed", CLOSED, ids=str)
-def test_a_standard_descriptor_that_was_closed_is_no_file_that_is_opened_later(
+def test_a_closed_standard_descriptor_is_not_reused_for_a_later_file(
     tmp_path: Path, closed: list[int]
 ) -> None:
     """transport.py: they become /dev/null, or the database could be taken for stdout."""

@@ -1,4 +1,4 @@
-"""Who waits for what: held databases, unread answers, the end; and who is told."""
+"""Waiting: for held databases, unread answers and the shutdown; and who gets an answer."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ from tests.support.linked import linked
 def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Specification 4.15, 4.16: the next transaction that works writes its exit."""
+    """Specification 4.15, 4.16: the next transaction that succeeds writes its exit."""
     monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
     database = tmp_path / "data" / "colibri.db"
     server = Linked(config=project(tmp_path))
@@ -53,10 +53,10 @@ def test_an_entered_call_that_finds_the_database_held_is_turned_away_and_closed_
 
 
 @pytest.mark.parametrize("lane", ["write", "read"])
-def test_whoever_tries_again_on_being_told_is_not_told_the_same(
+def test_a_retry_after_a_refusal_is_not_refused_with_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lane: str
 ) -> None:
-    """The second try reaches the lane before its thread has turned away what waited."""
+    """The retry reaches the lane before its thread has failed the waiting calls."""
     monkeypatch.setattr(clock, "PATIENCE_SECONDS", 0.1)
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}, lane=lane))
@@ -83,7 +83,7 @@ def test_whoever_tries_again_on_being_told_is_not_told_the_same(
     assert answers == [True, False]
 
 
-def test_all_that_waits_for_a_held_database_is_told_at_once(
+def test_all_calls_that_wait_for_a_held_database_fail_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not each round after its own ten seconds."""
@@ -109,12 +109,12 @@ def test_all_that_waits_for_a_held_database_is_told_at_once(
 
 
 @pytest.mark.parametrize("first", ["look", "plain"])
-def test_a_call_that_waits_for_a_held_database_has_all_others_told_with_it(
+def test_calls_of_both_lanes_that_wait_for_a_held_database_fail_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    """Decision 002: of both lanes, not each call after its own ten seconds.
+    """Decision 002: in both lanes, not each call after its own ten seconds.
 
-    What is answered already has time: the record of a ping waits on.
+    The record of a ping, which has its answer, keeps waiting.
     """
     monkeypatch.setattr(clock, "PATIENCE_SECONDS", 2)
     database = tmp_path / "data" / "colibri.db"
@@ -127,7 +127,7 @@ def test_a_call_that_waits_for_a_held_database_has_all_others_told_with_it(
             start = time.monotonic()
             for name in (first, "look", "plain", "look", "plain"):
                 server.post(name)
-                time.sleep(0.05)  # each finds those before it waiting
+                time.sleep(0.05)  # so that each finds the earlier ones waiting
             assert server.call("server_ping")["isError"] is False
             answers = [server.receive()["result"] for _ in range(5)]
             taken = time.monotonic() - start
@@ -142,12 +142,12 @@ def locked(database: Path, first: int, count: int) -> Iterator[BinaryIO]:
     """Hold locks of the write-ahead log's shared memory, as a process that hangs might."""
     with Path(f"{database}-shm").open("r+b", buffering=0) as shm:
         fcntl.lockf(shm, fcntl.LOCK_EX, count, first)
-        yield shm  # closing it lets go
+        yield shm  # closing it releases them
 
 
 @contextmanager
 def recovering(database: Path) -> Iterator[None]:
-    """Look like a process that rewrites the index of the log: readers have to wait."""
+    """Act like a process that rebuilds the index of the log: readers have to wait."""
     with locked(database, 120, 3) as shm:
         header = shm.read(1)
         os.pwrite(shm.fileno(), bytes([header[0] ^ 1]), 0)
@@ -187,9 +187,9 @@ def test_a_read_waits_for_held_databases_no_longer_than_promised(
 def test_locks_that_fail_stop_the_writing_and_every_accepted_call_is_answered(
     tmp_path: Path,
 ) -> None:
-    """SQLITE_PROTOCOL, which SQLite says after ten seconds without a lock to read under.
+    """SQLITE_PROTOCOL, which SQLite returns after ten seconds without a read lock.
 
-    The lanes died of it, and three of five calls were never answered.
+    It used to end the lanes, and three of five calls were never answered.
     """
     with Server(tmp_path) as server:
         server.data("note", n=0)
@@ -209,7 +209,7 @@ def test_locks_that_fail_stop_the_writing_and_every_accepted_call_is_answered(
 
 
 def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
-    """A float in a refusal's fields is a bug of the tool, and no more."""
+    """A float in a refusal's fields is a bug of that tool only."""
 
     def refuse(work: Work, args: object) -> object:
         raise Refused("ERR_X", "no", ratio=0.5)
@@ -221,7 +221,7 @@ def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
         assert server.call("server_ping")["isError"] is False
 
 
-def test_a_sink_is_not_told_of_a_call_that_was_taken_back(tmp_path: Path) -> None:
+def test_a_sink_gets_no_event_of_a_cancelled_call(tmp_path: Path) -> None:
     """Neither that it begins nor that it ends."""
     sink, release = Recording(), threading.Event()
     server = Linked(audit_sink=sink, config=project(tmp_path))
@@ -253,7 +253,7 @@ def test_a_handler_may_stop_the_server_it_runs_in() -> None:
 
 
 def test_a_server_whose_run_was_left_by_an_exception_can_still_be_stopped() -> None:
-    """stop() does the work that run() did not come to."""
+    """stop() does the work that run() did not reach."""
     transport, peer = linked()
     ctx = create_server(transport=transport, mode="FULL", install_handlers=False)
     start(ctx)
@@ -272,7 +272,7 @@ def test_a_server_whose_run_was_left_by_an_exception_can_still_be_stopped() -> N
 
 
 def test_a_stop_while_the_lock_file_is_held_is_obeyed_at_once(tmp_path: Path) -> None:
-    """Nobody needs the database any more: no reason to wait thirty seconds for it."""
+    """The database is no longer needed: no reason to wait thirty seconds for it."""
     (tmp_path / "data").mkdir()
     with (tmp_path / "data" / "colibri.db.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -287,7 +287,7 @@ def test_a_stop_while_the_lock_file_is_held_is_obeyed_at_once(tmp_path: Path) ->
 def test_a_probe_record_that_waits_for_a_held_database_does_not_delay_the_end(
     tmp_path: Path,
 ) -> None:
-    """A kill may lose the records of probes, and so may the end."""
+    """A kill may lose the records of probes, and so may a shutdown."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
         with holding(server.database):
@@ -297,8 +297,8 @@ def test_a_probe_record_that_waits_for_a_held_database_does_not_delay_the_end(
             assert time.monotonic() - start < 2
 
 
-def test_answers_that_nobody_reads_stop_the_lanes(tmp_path: Path) -> None:
-    """Specification 3.12: no call is begun until they are read; then the work goes on."""
+def test_unread_answers_stop_the_lanes(tmp_path: Path) -> None:
+    """Specification 3.12: no call begins until they are read; then the work continues."""
     server = Linked(config=project(tmp_path))
     begun: list[int] = []
 
@@ -321,14 +321,14 @@ def test_answers_that_nobody_reads_stop_the_lanes(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_not_utf8_is_a_configuration_error(tmp_path: Path) -> None:
-    """SQLite and JSON know no other paths."""
+    """SQLite and JSON need paths in UTF-8."""
     strange = os.fsdecode(os.fsencode(tmp_path) + b"/p\xff")
     Path(strange).mkdir()
     with pytest.raises(ConfigError, match="not UTF-8"):
         config.load(strange, {})
 
 
-def test_a_name_that_is_no_tools_is_kept_only_in_part(tmp_path: Path) -> None:
+def test_the_name_of_an_unknown_tool_is_truncated(tmp_path: Path) -> None:
     """A call of a tool with a name of a megabyte must not fill the ledger with it."""
     with Server(tmp_path) as server:
         answer = server.answer(server.post_call("x" * 1_000_000))

@@ -58,7 +58,7 @@ def test_a_handshake_may_leave_out_capabilities_and_client_info(connection: Conn
     assert answer["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_discover_tells_every_revision_and_who_answers(connection: Connection) -> None:
+def test_discover_lists_every_revision_and_names_the_server(connection: Connection) -> None:
     """Specification 2.3, 2.4: resultType, server identity in _meta, ttlMs and cacheScope."""
     assert connection.ask(new("server/discover"))["result"] == {
         "supportedVersions": [*HANDSHAKE_REVISIONS, MODERN],
@@ -152,7 +152,7 @@ MODERN_METHODS = "server/discover, tools/list, tools/call, subscriptions/listen"
         *((old, one, "tools/call") for one in ("", "tools", "resources/list", "tasks/get")),
     ],
 )
-def test_a_method_that_its_revision_has_not_is_not_found_and_the_error_says_what_there_is(
+def test_a_method_of_another_revision_is_not_found_and_the_error_lists_the_methods(
     connection: Connection, build: Any, method: str, words: str
 ) -> None:
     """Specification 2.7, 4.17: also for removed methods; the message says what would be right."""
@@ -192,7 +192,7 @@ def test_after_a_modern_request_one_without_a_version_is_refused(connection: Con
     assert VERSION in error["message"]
 
 
-def test_also_a_version_that_was_refused_makes_a_connection_modern(
+def test_even_a_refused_version_makes_a_connection_modern(
     connection: Connection,
 ) -> None:
     """Specification 2.5: carried is carried."""

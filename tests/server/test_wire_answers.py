@@ -1,4 +1,4 @@
-"""server/wire.py: requests under way: one answer each, cancellation, subscriptions."""
+"""server/wire.py: open requests: one answer each, cancellation, subscriptions."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -85,7 +85,7 @@ def test_an_id_may_be_used_again_once_it_is_answered(connection: Connection) -> 
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, "1"), ("", 0), ("a", "A")])
-def test_ids_that_only_look_alike_are_two(
+def test_ids_that_look_alike_are_different(
     connection: Connection, first: object, second: object
 ) -> None:
     connection.say(old("tools/call", {"name": "one"}, first))
@@ -137,7 +137,7 @@ def test_a_late_answer_for_a_dropped_call_leaves_the_next_use_of_its_id_alone(
     assert [message["result"] for message in connection.sent] == [{"n": 2}]
 
 
-def test_of_many_threads_that_answer_the_same_request_one_does(connection: Connection) -> None:
+def test_only_one_of_many_threads_answers_a_request(connection: Connection) -> None:
     """Specification 2.14: exactly one answer, from any thread."""
     for number in range(200):
         connection.say(old("tools/call", {"name": "one"}, number))

@@ -122,7 +122,7 @@ def test_a_wrong_value_in_a_field_is_refused(connection: Connection, field: str)
 
 
 @pytest.mark.parametrize("message", [*NOT_OBJECT, [], [old("ping")], [old("ping"), 1], [[]]])
-def test_a_json_value_that_is_no_object_is_an_invalid_request(
+def test_a_json_value_that_is_not_an_object_is_an_invalid_request(
     connection: Connection, message: object
 ) -> None:
     """Specification 2.12: no request, -32600 with id null; a batch too, in every revision."""
@@ -145,14 +145,14 @@ def test_an_id_comes_back_as_it_was(connection: Connection, value: object) -> No
     assert type(answer["id"]) is type(value)
 
 
-def test_a_handshake_that_was_refused_is_none(connection: Connection) -> None:
+def test_a_refused_handshake_does_not_count(connection: Connection) -> None:
     """Specification 2.5: a connection that has carried a version and no initialize stays modern."""
     connection.ask(new("server/discover"))
     connection.ask(initialize(7))
     assert code(connection, old("ping")) == (1, -32602)
 
 
-def test_a_null_cursor_is_none(connection: Connection) -> None:
+def test_a_null_cursor_counts_as_no_cursor(connection: Connection) -> None:
     assert "result" in connection.ask(old("tools/list", {"cursor": None}))
 
 
@@ -192,20 +192,20 @@ RESPONSES = (
 
 
 @pytest.mark.parametrize("message", RESPONSES)
-def test_a_response_is_passed_over(connection: Connection, message: JSON) -> None:
-    """wire.py: answering it could make two servers answer each other for ever."""
+def test_a_response_is_ignored(connection: Connection, message: JSON) -> None:
+    """wire.py: answering it could make two servers answer each other without end."""
     connection.say(message)
     assert connection.sent == []
 
 
-def test_a_message_with_result_and_error_is_no_response(connection: Connection) -> None:
+def test_a_message_with_result_and_error_is_not_a_response(connection: Connection) -> None:
     """JSON-RPC 2.0 §5: one of the two."""
     both = {"jsonrpc": "2.0", "id": 4, "result": {}, "error": {}}
     assert code(connection, both) == (4, -32600)
 
 
 @pytest.mark.parametrize("line", [b"{", b"\xff", b"NaN", b'{"id":1,"id":2}', b"\x0c", b"\x0b"])
-def test_text_that_is_no_json_is_a_parse_error_with_id_null(
+def test_text_that_is_not_json_is_a_parse_error_with_id_null(
     connection: Connection, line: bytes
 ) -> None:
     """Specification 2.11: -32700 with id null."""

@@ -1,4 +1,4 @@
-"""A bundle with one thing changed at random, by somebody who hashes nothing again."""
+"""A bundle with one random change and its hashes left as they were."""
 
 import json
 from random import Random
@@ -34,7 +34,7 @@ def _with_another_byte(text: bytes, chance: Random) -> bytes:
 
 
 def _place(value: Any, chance: Random) -> tuple[Any, Any]:
-    """A place within: first a member, then mostly further down."""
+    """A random position: first a member, then usually deeper."""
     while True:
         key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
         inner = value[key]
@@ -66,7 +66,7 @@ def _rename(members: dict[str, Any], key: str, chance: Random) -> None:
 
 
 def _other(value: Any, chance: Random) -> Any:
-    """Mostly of the same type."""
+    """Another value, usually of the same type."""
     if chance.random() < 0.2:
         return chance.choice(OTHERS)
     if isinstance(value, str):

@@ -15,7 +15,7 @@ from tests.support.program import database_of
 
 
 class Writer(threading.Thread):
-    """Calls one server after another call, and keeps what it was told."""
+    """Makes one call after another on a server and keeps the answers."""
 
     def __init__(self, project: Path, stop: threading.Event) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Writer(threading.Thread):
 
 @contextmanager
 def four_writers(project: Path) -> Iterator[list[Writer]]:
-    """They write until the end of the block, and their servers end with it."""
+    """They write until the end of the block, where their servers stop too."""
     stop = threading.Event()
     with ExitStack() as stack:
         started = [Writer(project, stop) for _ in range(4)]
@@ -62,7 +62,7 @@ def wait_for_calls(writers: list[Writer]) -> None:
 
 
 def plain_copy_lacks_something(project: Path, writers: list[Writer]) -> bool:
-    """Whether a copy of the file without its write-ahead log is torn or lacks a call."""
+    """Whether a copy of the file without its write-ahead log is corrupt or lacks a call."""
     before = acknowledged(writers)
     shutil.copy(database_of(project), project / "plain.db")
     try:

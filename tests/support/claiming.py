@@ -1,5 +1,5 @@
-"""A log that real servers have written: sessions of two processes that claim tasks, take them over,
-go on in the other process, seal, and send calls again; and the same log as drafts, to be forged.
+"""A log written by real servers: sessions of two processes that claim tasks, take them over, resume
+in the other process, seal, and repeat calls; and the same log as drafts, ready to be forged.
 """
 
 import base64
@@ -25,13 +25,13 @@ from tests.vectors.builder import (
     merkle,
 )
 
-MINUTES = "0.0003"  # 18 ms, after which a claim is dead
+MINUTES = "0.0003"  # 18 ms, after which a claim expires
 STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE")
 SESSIONS = ("S-0", "S-1", "S-2")
 
 
 def write_log(project: Path, chance: Random, calls: int) -> Object:
-    """The bundle of a log of so many calls, refusals among them."""
+    """The bundle of a log of so many calls, including refusals."""
     with ExitStack() as stack:
         started = (Server(project, COLIBRI, COLIBRI_CLAIM_MINUTES=MINUTES) for _ in range(2))
         servers = [stack.enter_context(server) for server in started]
@@ -63,7 +63,7 @@ def _write(servers: list[Server], chance: Random, calls: int) -> None:
 
 
 def _do_all_that_is_new(goes_on: dict[str, Server]) -> None:
-    """So that a log has each of these at least once."""
+    """Make sure that a log has each of these at least once."""
     for session in SESSIONS[:2]:
         goes_on[session].data("task_update", task_id="T-0001", session_id=session, claim=True)
         sleep(0.05)
@@ -147,7 +147,7 @@ WAYS = [way for way, often in OFTEN.items() for _ in range(often)]
 
 
 def drafts_of(bundle: Object) -> Log:
-    """The log before it was hashed; hashes of other records are computed again."""
+    """The log before it was hashed; hashes of other records are recomputed."""
     log = Log()
     for header in headers(bundle):
         payload = base64.b64decode(bundle["payloads"][str(header["seq"])]["body"])
@@ -169,7 +169,7 @@ def _hashes(draft: Draft) -> Iterator[tuple[str, Late]]:
 
 
 def counted(log: Log) -> dict[str, Any]:
-    """How much of what is new is in it."""
+    """Counts of the claims, take-overs, resumptions and repeats in a log."""
     tasks = [one.body for one in log.drafts if one.kind == "task"]
     return {
         "claims": sum("holder" in body["set"] for body in tasks),

@@ -31,7 +31,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def execute(command: Sequence[str | Path], *, input: str = "", **options: Any) -> "Ended[str]":
-    """A program run to its end, within PATIENCE; cwd, env and check as subprocess takes them."""
+    """Run a program to its end, within PATIENCE; cwd, env and check as in subprocess.run."""
     return subprocess.run(command, input=input, text=True, **_quiet(options))  # noqa: PLW1510 - in it
 
 
@@ -48,7 +48,7 @@ def _quiet(options: JSON) -> JSON:
 
 
 class Server:
-    """A running server; `stderr` is what it has said so far."""
+    """A running server; `stderr` is what it has written so far."""
 
     def __init__(
         self, project: Path, program: Sequence[str] = TOOLBOX, *, handshake: bool = True, **env: str
@@ -90,12 +90,12 @@ class Server:
         self.process.stdout.close()
 
     def _hang_up(self) -> None:
-        """A server that is left ends by itself, and its coverage is kept."""
+        """Close its input, so that the server exits by itself and saves its coverage."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.close()
         except OSError:
-            return  # what was still buffered for a dead server
+            return  # data was still buffered for a dead server
 
     @property
     def stderr(self) -> str:
@@ -150,7 +150,7 @@ class Server:
         return message
 
     def answer(self, id: Any, timeout: float = PATIENCE) -> JSON:
-        """The answer to a request; what else comes meanwhile is kept for its own asker."""
+        """The answer to a request; other answers that come meanwhile are kept."""
         while id not in self._answers:
             message = self.receive(timeout)
             assert message is not None, f"the server ended before it answered:\n{self.stderr}"
@@ -191,7 +191,7 @@ class Server:
         try:
             for line in self.process.stdout:
                 if line.endswith(b"\n") or self.process.wait(GOODBYE) != -signal.SIGKILL:
-                    self._lines.put(line)  # part of a line is no answer when it was killed
+                    self._lines.put(line)  # a partial line from a killed server is not an answer
         except (OSError, ValueError):
             pass  # closed under us, at the end of a test
         self._lines.put(None)

@@ -1,4 +1,4 @@
-"""Settings files of MCP clients, as the clients and their users really write them."""
+"""Settings files of MCP clients, as clients and users really write them."""
 
 import tomllib
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Where(NamedTuple):
-    """A client, how it is asked for, and its file below the home or the project of a user."""
+    """A client, its name on the command line, and its file below the user's home or project."""
 
     client: str
     options: tuple[str, ...]
@@ -35,16 +35,16 @@ _FILES = tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
 def _files(title: str, *members: str) -> dict[str, tuple[Any, ...]]:
-    """By name: where it is, and these members."""
+    """By name: where the file is, and these members."""
     return {
         one["name"]: (globals()[one["where"]], *(one[member] for member in members))
         for one in _FILES[title]
     }
 
 
-# Each gets something added, and nothing taken away.
+# Files to which setup adds an entry and from which it removes nothing.
 ADDED: dict[str, tuple[Where, str]] = _files("added", "file")
-# Each is changed where it must be: before, and after with COLIBRI for the command.
+# Files that setup changes: before, and after with COLIBRI for the command.
 CHANGED: dict[str, tuple[Where, str, str]] = _files("changed", "file", "after")
 # What is wrong with each, and where.
 BROKEN: dict[str, tuple[Where, str, str]] = {
@@ -52,5 +52,5 @@ BROKEN: dict[str, tuple[Where, str, str]] = {
     "not UTF-8": (CLAUDE_CODE, "{\n  \udcff}", "line 2, column 3: it is not UTF-8"),
     "nested without end": (GEMINI, "[" * 3000, "line 1, column 1: it is nested too deep"),
 }
-# TOML that is sound, but in a form that is not edited.
+# Valid TOML in a form that setup does not edit.
 UNUSUAL: dict[str, str] = {one["name"]: one["file"] for one in _FILES["unusual"]}

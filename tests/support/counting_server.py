@@ -2,9 +2,9 @@
 
 FILE holds three numbers that grow while the server runs, and that a test may read at any time:
 
-    statements    SQL statements that the server ran; not what triggers and the search index run
+    statements    SQL statements that the server ran, without those of triggers and search indexes
     steps         steps of SQLite's virtual machine in these statements, triggers included
-    functions     Python functions that were called, on any thread
+    functions     Python function calls, on any thread
 
 They count work, not time: a busy machine does not change them.
 """

@@ -1,4 +1,4 @@
-"""A real server with a few more tools, for tests that need a writing, a slow or a faulty one.
+"""A real server with a few more tools, for tests that need one that writes, is slow or fails.
 
 Run as a program it serves on stdio like `colibri serve`; it reads the same environment.
 """
@@ -32,7 +32,7 @@ class Note(Struct, forbid_unknown_fields=True):
 
 
 class Keep(Struct, forbid_unknown_fields=True):
-    """Write a row, and then perhaps refuse or fail."""
+    """Write a row, then perhaps refuse or fail."""
 
     key: str
     then: str = "ok"
@@ -63,12 +63,12 @@ class Anything(Struct):
 
 
 def note(work: Work, args: Note) -> object:
-    """The plainest writing tool."""
+    """The simplest writing tool."""
     return {"n": args.n}
 
 
 def keep(work: Work, args: Keep) -> object:
-    """Change the database, so that a test can see whether it was rolled back."""
+    """Change the database, so that a test can see whether the change was rolled back."""
     assert work.db is not None
     work.db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (args.key, "kept"))
     if args.then == "refuse":
@@ -81,13 +81,13 @@ def keep(work: Work, args: Keep) -> object:
 
 
 def nap(work: Work, args: Nap) -> object:
-    """Hold the lane."""
+    """Block the lane."""
     time.sleep(args.ms / 1000)
     return {"slept": True}
 
 
 def nap_then_look(work: Work, args: Nap) -> object:
-    """Its connection meets whatever has happened to the database meanwhile."""
+    """Read the database after whatever happened to it meanwhile."""
     time.sleep(args.ms / 1000)
     with work.db:
         return {"slept": True}
@@ -106,7 +106,7 @@ def verify(work: Work, args: Nothing) -> object:
 
 
 def break_check(work: Work, args: Broken) -> object:
-    """Let the health check itself fail, or work again."""
+    """Make the health check itself fail, or work again."""
     checks.rss_mb = _raise if args.broken else _RSS_MB
     return {}
 
@@ -158,7 +158,7 @@ def add_toolbox(ctx: ColibriServerContext) -> None:
 
 
 def _raise_once(owner: object, name: str) -> None:
-    """The next call of this method fails, and no later one."""
+    """Make only the next call of this method fail."""
     real = getattr(owner, name)
 
     def fault(*_args: object, **_options: object) -> None:
@@ -183,5 +183,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    msgspec.json.encode(None)  # loaded, as a server with tools of its own has it
+    msgspec.json.encode(None)  # load msgspec, as a server with its own tools does
     sys.exit(main())

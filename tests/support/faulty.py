@@ -1,7 +1,7 @@
-"""The real server with one thing wrong: `python -m tests.support.faulty FAULT`.
+"""The real server with one fault: `python -m tests.support.faulty FAULT`.
 
-Each fault is the negative control of a trial or a test: a harness that does not notice this server
-proves nothing about the real one. A new fault is a function under its row: `@fault(name, what)`.
+Each fault is the negative control of a trial or a test: a harness that does not notice it proves
+nothing about the real server. A new fault is a function decorated with `@fault(name, what)`.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Fault(NamedTuple):
-    """What is wrong with the server, in words, and what makes it so in this process."""
+    """What is wrong with the server, in words, and the function that installs the fault."""
 
     what: str
     install: Callable[[], None]
@@ -51,12 +51,12 @@ def _answer_early() -> None:
         while calls:
             call = calls.popleft()
             outcome = self._run_in_savepoint(call, recorder, chain)
-            recorder.synced = recorder.exit(chain, call, outcome)  # which is not true
+            recorder.synced = recorder.exit(chain, call, outcome)  # a lie: it is not synced
             self.finish(call, outcome, recorder.synced)
         time.sleep(0.01)
 
     def hasty_round(self: Pipeline, recorder: Recorder, calls: deque[Call]) -> None:
-        """Pipeline.round, with the answers inside the transaction. It lives on when that fails."""
+        """Pipeline.round, but answering inside the transaction and ignoring its failure."""
         try:
             recorder.transact(
                 lambda chain: answer_early(self, recorder, calls, chain), durable=True

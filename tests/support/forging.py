@@ -1,8 +1,8 @@
-"""Logs forged at random before they are hashed, and the same log for all three verifiers.
+"""Logs forged at random before they are hashed, in a form for each of the three verifiers.
 
-A forgery changes the drafts of a log that tests/vectors builds; the chain is made after that, so
-that only the rules show it. The log is then a bundle for the independent verifiers, or one of a
-part of it, and a whole one is the rows of a database for the server's check.
+A forgery changes the drafts of a log that tests/vectors builds; the chain is made afterwards, so
+only the rules reveal it. The independent verifiers get a bundle of the log or of a part of it; the
+server's check gets the rows of a database with the whole log.
 """
 
 import base64
@@ -88,7 +88,7 @@ class Forged(NamedTuple):
 
 
 def forged(chance: Random) -> Forged:
-    """One of a forged log; most forgeries leave a log that a bundle can be made of."""
+    """A forged log; retries until a bundle can be made of it, as it usually can."""
     while True:
         log = chance.choice(STORIES)()
         for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
@@ -102,7 +102,7 @@ def forged(chance: Random) -> Forged:
 
 
 def forged_once(log: Log, chance: Random) -> Forged:
-    """A log with a lie in it, whole or the part of a session or a task."""
+    """A log with one lie in it: the whole log, or the part about a session or a task."""
     while True:
         lie = copy.deepcopy(log)
         forge_plausibly(lie, chance)
@@ -113,7 +113,7 @@ def forged_once(log: Log, chance: Random) -> Forged:
 
 
 def _of_session(log: Log) -> Object:
-    """Of the session that is named first."""
+    """The bundle of the session that is named first."""
     session = next(one.session for one in log.drafts if one.kind == "session.open") or ""
     made = [one for one in log.drafts if not one.kind.startswith("call.")]
     tasks = {one.task for one in made if one.session == session and one.task}
@@ -125,7 +125,7 @@ def _of_task(log: Log) -> Object:
 
 
 def _of_a_part(log: Log, chance: Random) -> Forged:
-    """A bundle of any scope; a part of it may be left out, and its reader may know something."""
+    """A bundle of any scope; a part may be left out, and the reader may know a head or root."""
     session, sealed = (_one_with(log, kind, chance) for kind in ("session.open", "session.seal"))
     ways: list[Callable[[], Object]] = [
         lambda: log_bundle(log),
@@ -186,7 +186,7 @@ def forge(log: Log, chance: Random) -> None:
 
 
 def forge_plausibly(log: Log, chance: Random) -> None:
-    """Change one record, or what one call names, so that most likely only a rule shows it."""
+    """Change one record, or what one call names, so that usually only a rule reveals it."""
     draft = chance.choice([one for one in log.drafts if one.kind != "call.enter"])
     ways: list[Callable[[], object]] = [
         lambda: forge_member(log, draft, chance),
@@ -199,7 +199,7 @@ def forge_plausibly(log: Log, chance: Random) -> None:
 
 
 def sessions_of(log: Log) -> list[str | None]:
-    """Those that a log names, one that it does not, and none."""
+    """The sessions that a log names, one that it does not, and None."""
     return [None, "x", *sorted({draft.session for draft in log.drafts if draft.session})]
 
 
@@ -213,7 +213,7 @@ def forge_names(log: Log, call: str, chance: Random) -> None:
 
 
 def forge_member(log: Log, draft: Draft, chance: Random) -> None:
-    """A process, a repeat, a take-over or a holder that could be."""
+    """Change a process, a repeat, a take-over or a holder to a plausible one."""
     body, seq = draft.body, chance.randrange(1, len(log.drafts))
     if draft.kind == "task" and chance.random() < 0.5:
         old, new = chance.choices(sessions_of(log), k=2)
@@ -243,9 +243,9 @@ def forge_payload(draft: Draft, chance: Random) -> None:
 
 
 def server_findings(forged: Forged) -> list[Finding] | None:
-    """What the server's check finds in the same log; None if no table can hold it.
+    """What the server's check finds in the same log; None if a table cannot hold it.
 
-    A table holds a whole log, keeps its rows in order and has no head of its own.
+    A table holds a whole log, keeps its rows in order and has no separate head.
     """
     bundle = forged.bundle
     if (bundle["scope"], bundle["proofs"], forged.root, forged.head) != (None, [], None, None):
@@ -298,7 +298,7 @@ def _empty(log: str) -> bytes:
 
 
 def _database(rows: list[Row], log: str) -> apsw.Connection:
-    """A database of somebody who respects nothing, with these rows."""
+    """A database with these rows, without constraints."""
     db = connect(":memory:", "write")
     db.deserialize("main", _empty(log))
     db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")

@@ -1,4 +1,4 @@
-"""The parser and the validation as a target: a line in, at most one answer out, no exception.
+"""The parser and the validation as a fuzz target: one line, at most one answer, no exception.
 
 As a program it runs under atheris, if that is installed, and takes the options of libFuzzer:
 `python -m tests.support.fuzz_target -runs=…`.
@@ -22,7 +22,7 @@ VALIDATORS = {tool.name: schema.Validator(tool.input) for tool in CATALOGUE}
 
 
 class Target:
-    """A wire before a service that validates arguments, and does no more."""
+    """A wire with a service that only validates arguments."""
 
     instructions = "-"
 
@@ -32,7 +32,7 @@ class Target:
         self._wire = Wire(self, self._answers, self._sent.append)
 
     def take(self, line: bytes) -> None:
-        """A line without a line break; raises what the real server would not survive."""
+        """Feed a line without its line break; raises whatever would crash the real server."""
         self._sent.clear()
         self._wire.feed(line + b"\n")
         assert len(self._sent) <= 1, self._sent
@@ -44,9 +44,9 @@ class Target:
             value = parse(line)
         except Malformed:
             return
-        assert value == json.loads(line)  # what is taken is what was said
+        assert value == json.loads(line)  # the accepted value is the one that was sent
 
-    # What the wire asks of its service.
+    # The service that the wire needs.
 
     def tool_list(self) -> bytes:
         return b"[]"
@@ -64,7 +64,7 @@ class Target:
 
 
 def main() -> None:
-    """Fuzz until libFuzzer has had enough."""
+    """Fuzz until libFuzzer stops."""
     import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     atheris.instrument_all()

@@ -1,6 +1,6 @@
-"""Hostile lines: made of good ones, tokens and chance; and an oracle for what they deserve.
+"""Hostile lines, made from good lines, tokens and chance; and an oracle for the right answers.
 
-The oracle is written from the rules of the wire alone, with none of its code.
+The oracle follows only the rules of the wire and shares none of its code.
 """
 
 import json
@@ -46,7 +46,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def request(random: Random, id: object) -> JSON:
-    """A request as a client might send it, now and then with something strange in it."""
+    """A request as a client might send it, sometimes with something strange in it."""
     message: JSON = {"jsonrpc": "2.0", "id": id, "method": random.choice(METHODS)}
     if random.random() < 0.8:
         tool = random.choice((*CALLS, "no_such_tool"))
@@ -76,7 +76,7 @@ def dump(message: object, random: Random) -> bytes:
 
 
 def mutated(line: bytes, random: Random, other: bytes) -> bytes:
-    """A line with a few things done to it; never with a line break in it."""
+    """A line with a few mutations, but never a line break."""
     data = bytearray(line)
     for _ in range(random.choice((1, 1, 2, 4, 8))):
         at = random.randrange(len(data) + 1)
@@ -99,7 +99,7 @@ def mutated(line: bytes, random: Random, other: bytes) -> bytes:
 
 
 class _Refused(ValueError):
-    """JSON of a kind that the wire does not take."""
+    """JSON that the wire does not accept."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> JSON:
@@ -173,7 +173,7 @@ def answers(line: bytes) -> list[object]:
 
 
 def _is_silent(message: JSON) -> bool:
-    """A notification, or a response, which nobody asked for."""
+    """A notification, or a response to no request."""
     if "method" in message:
         return isinstance(message["method"], str) and "id" not in message
     return ("result" in message) != ("error" in message)

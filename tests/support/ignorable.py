@@ -9,7 +9,7 @@ _RANGES = (
 
 
 def ignorable() -> Iterator[str]:
-    """Every character that a display may leave out."""
+    """Every character that a display may ignore."""
     for part in _RANGES.split():
         first, _, last = part.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))

@@ -1,4 +1,4 @@
-"""What tests of a server in this process share: its configuration, and the plainest of tools."""
+"""Shared by tests of a server in this process: its configuration, and a minimal tool."""
 
 from pathlib import Path
 from typing import Any

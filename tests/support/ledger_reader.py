@@ -1,4 +1,4 @@
-"""The ledger seen from outside the server that writes it, and waiting for things with a bound."""
+"""Reads the ledger from outside the server that writes it, and waits for events with a timeout."""
 
 import json
 import time
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 def eventually(look: Callable[[], T], what: str, timeout: float = PATIENCE) -> T:
-    """The first true value of look(); an AssertionError that says what did not come to pass."""
+    """The first true value of look(); AssertionError if `what` does not happen in time."""
     deadline = time.monotonic() + timeout
     while not (found := look()):
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s: {what}"
@@ -55,7 +55,7 @@ def reading(database: Path) -> Iterator[Connection]:
 def holding(database: Path) -> Iterator[None]:
     """Hold the database's write lock, as another process might."""
     db = Connection(str(database))
-    db.set_busy_timeout(10_000)  # the server may just be writing
+    db.set_busy_timeout(10_000)  # the server may be writing just now
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -101,7 +101,7 @@ def booted(server: Server) -> None:
 
 
 def verified(database: Path) -> Report:
-    """Check the whole chain, and say what is wrong with it if it is broken."""
+    """Check the whole chain; an AssertionError says what is wrong with it."""
     with reading(database) as db:
         report = verify(db, pause=lambda: None)
     assert report.valid, report.breaks
@@ -119,7 +119,7 @@ def missing(database: Path, receipts: list[JSON]) -> list[JSON]:
 
 
 def condition(server: Server) -> tuple[str, str | None]:
-    """The state and its cause, as server_health tells them."""
+    """The state and its cause, as server_health reports them."""
     found = server.data("server_health")["condition"]
     return found["state"], found["cause"]
 
@@ -132,13 +132,13 @@ def error(result: JSON) -> JSON:
 
 
 def audited_on_stderr(server: Server, tool: str) -> list[JSON]:
-    """The audit lines about a tool that stand in for its ledger records."""
+    """The audit lines that replace a tool's ledger records."""
     lines = [json.loads(line) for line in server.stderr.splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("tool") == tool]
 
 
 def has_audited(server: Server, tool: str) -> Callable[[], bool]:
-    """For `eventually`: whether both audit lines of one call are there; a probe answers first."""
+    """For `eventually`: whether both audit lines of a call exist; a probe answers before that."""
     return lambda: len(audited_on_stderr(server, tool)) == 2
 
 
@@ -180,10 +180,10 @@ def fill(db: Connection, records: int) -> None:
         )
 
 
-# Damage to the middle of a ledger that `create` has made.
+# Damage to the middle of a ledger made by `create`.
 
 
-_RECORD = b"call.exit00000000-0000-4000-8000-0000000000f8"  # how the row of record 250 has its call
+_RECORD = b"call.exit00000000-0000-4000-8000-0000000000f8"  # part of the row of record 250
 
 
 def flip_in_a_record(path: Path) -> None:

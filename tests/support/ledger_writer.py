@@ -1,4 +1,4 @@
-"""A ledger written without a server: the store's own functions, each change within its call."""
+"""Writes a ledger without a server, with the store's own functions, each change within a call."""
 
 import functools
 import time
@@ -46,7 +46,7 @@ NEW: JSON = {"description": None, "project": None, "priority": "medium", "assign
 
 
 def no_pause() -> None:
-    """Nobody waits."""
+    """Nothing waits for a pause."""
 
 
 def nonce(seq: int) -> bytes:
@@ -54,13 +54,13 @@ def nonce(seq: int) -> bytes:
 
 
 class Lab:
-    """Each method is one call: enter, what it changes, exit. A refusal is recorded, then raised."""
+    """Each method is one call: enter, changes, exit. A refusal is recorded, then raised."""
 
     def __init__(self, db: Connection, log: str = LOG) -> None:
         self.db = db
         self.log = log
-        self.older = ledger.last_seq(db)  # no call has the id of an older one
-        self.client: str | None = None  # what the next calls say of theirs
+        self.older = ledger.last_seq(db)  # so that no call repeats an older id
+        self.client: str | None = None  # the client of the next calls
         self.use: str | None = None
         self.result_sha256 = ZEROS
         self._calls = 0
@@ -152,7 +152,7 @@ class Lab:
         server: str = SERVER,
         **fields: Any,
     ) -> Task:
-        """A thought is one about the task, of the session."""
+        """`thought` is recorded about the task, in the session."""
 
         def act(call: "Call") -> Task:
             found = None if session is None else sessions.get_mine(self.db, session, server)
@@ -224,7 +224,7 @@ class Lab:
         server: str = SERVER,
         key: str | None = None,
     ) -> Iterator["Call"]:
-        """A call in its one transaction; one that does not end stays open."""
+        """A call in one transaction; without `ends` it gets no exit record."""
         named = {"session": session, "task": task, "agent": agent}
         self._calls += 1
         with Transaction(self.db, durable=False):
@@ -257,7 +257,7 @@ class Lab:
     def deed(
         self, *, late: str | None = None, lost: int = 0, call: int = 0, **said: Any
     ) -> Entry | None:
-        """What a host reports: a command that has ended, unless told otherwise."""
+        """What a host reports: by default a command that has ended."""
         self._calls += 2
         arrival = Arrival(
             call=f"{_DEED}{call or self.older + self._calls:012x}",
@@ -273,12 +273,12 @@ class Lab:
     def forge(
         self, kind: str, payload: JSON, *, session: str | None = None, task: str | None = None
     ) -> Entry:
-        """A record that is sound in itself and that no tool has written."""
+        """Append a well-formed record that no tool would write."""
         with Transaction(self.db, durable=False):
             return self._outside().append(kind, payload, session=session, task=task)
 
     def erase(self, *seqs: int) -> Entry:
-        """Delete payloads, and what the rows show of a session's intent: Specification 9.10."""
+        """Delete payloads, and a session's intent from its row: Specification 9.10."""
         with Transaction(self.db, durable=False):
             for seq in seqs:
                 self.db.execute(
@@ -293,7 +293,7 @@ class Lab:
             return self._outside().append("erasure", payload)
 
     def erase_everywhere(self, seq: int) -> None:
-        """As `colibri erase` does: with what else holds the text."""
+        """Erase as `colibri erase` does, wherever else the text is."""
         with Transaction(self.db, durable=False):
             targets = erasure.plan(self.db, [seq])
             call = self._outside()
@@ -304,7 +304,7 @@ class Lab:
         return Call(self, 0, {"session": None, "task": None, "agent": None})
 
     def seqs(self, kind: str, **columns: str) -> list[int]:
-        """Where the records of a kind are."""
+        """The seqs of the records of a kind."""
         clause = "".join(f" AND {name} = ?" for name in columns)
         query = f"SELECT seq FROM ledger WHERE kind = ?{clause} ORDER BY seq"
         return [int(str(seq)) for (seq,) in self.db.execute(query, (kind, *columns.values()))]
@@ -324,14 +324,14 @@ class Lab:
         return verify_task(self.db, id, **options)
 
     def drop_triggers(self) -> None:
-        """Those that refuse; the ones that count go on counting."""
+        """Drop the triggers that refuse changes; those that count keep counting."""
         query = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%refuse%'"
         for (name,) in self.db.execute(query).fetchall():
             self.db.execute(f"DROP TRIGGER {name}")
 
 
 class Call:
-    """What a handler is given, as far as the store needs it."""
+    """What a handler gets, as far as the store needs it."""
 
     def __init__(self, lab: Lab, number: int, named: dict[str, str | None]) -> None:
         self.id = f"00000000-0000-4000-8000-{lab.older + number:012x}"
@@ -348,7 +348,7 @@ class Call:
         return self._chain.mark().seq + 1
 
     def once(self, key: Key | None, make: Callable[[], int]) -> int:
-        """Do the work of a call, unless one with the same key has done it."""
+        """Do the work of a call, unless a call with the same key has done it."""
         first = None if key is None else keys.find(self._db, key, self.arguments, compare=True)
         if first is not None:
             self.repeats = first.enter
@@ -381,7 +381,7 @@ def _empty() -> bytes:
 
 
 def in_memory() -> Lab:
-    """A lab for one example of many: real SQLite, no file."""
+    """A lab in memory, for tests with many examples: real SQLite, no file."""
     db = connect(":memory:", "write")
     db.deserialize("main", _empty())
     return Lab(db)
@@ -405,7 +405,7 @@ def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
 
 
 def without_constraints(database: Path, sql: str) -> None:
-    """Change the ledger as if it took anything; its definition is put back."""
+    """Change the ledger without its constraints, then restore its definition."""
     columns = "seq INTEGER PRIMARY KEY, at, kind, call, session, task, agent, payload, nonce, body"
     loose = f"CREATE TABLE ledger ({columns}, leaf, prev)"
     with closing(apsw.Connection(str(database))) as db:
@@ -419,12 +419,12 @@ def without_constraints(database: Path, sql: str) -> None:
 
 
 def disable_triggers(db: apsw.Connection) -> None:
-    """Have none of them fire for this connection; the schema stays as it is."""
+    """Stop all triggers for this connection; the schema stays unchanged."""
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
 
 
 def found(report: Report) -> list[tuple[int | None, str]]:
-    """Where each damage is, and its name."""
+    """The seq and code of each finding."""
     return [(broken.seq, broken.what) for broken in report.breaks]
 
 

@@ -1,4 +1,4 @@
-"""Two ends in one process: the transport of a server, and the client that talks to it."""
+"""Both ends of a connection in one process: a server's transport, and the client."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""Made-up secrets of every shape, put together here so that none stands in the repository.
+"""Made-up secrets of every shape, assembled here so that none is in the repository.
 
-CORPUS: what it is -> (the text, the part of it that must go, its kind).
+CORPUS: what it is -> (the text, the part that must be removed, its kind).
 """
 
 import base64
@@ -20,7 +20,7 @@ def hexadecimal(length: int) -> str:
 
 
 def pem(kind: str, *, line_end: str = "\n", lines: int = 8) -> str:
-    """A private key of no one."""
+    """A made-up private key."""
     body = line_end.join(base64.b64encode(bytes(range(i, i + 48))).decode() for i in range(lines))
     return f"{_BEGIN}{kind}-----{line_end}{body}{line_end}c2hvcnQ={line_end}{_END}{kind}-----"
 

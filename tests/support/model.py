@@ -1,9 +1,9 @@
 """All of Colibri as docs/specification.md describes it, in plain Python.
 
-It adds sessions, whose call it is, thoughts, keys, seals, verification and the length of the ledger
-to the model of tasks.
-What cannot be predicted is taken over from an answer once (`adopt`) and must then stay: times, ids
-and hashes that the server makes. A hash that follows from others, such as a root, is predicted.
+It adds sessions, the ownership of calls, thoughts, keys, seals, verification and the length of the
+ledger to the model of tasks.
+What cannot be predicted is taken from an answer once (`adopt`) and must not change after that:
+times, ids and hashes that the server makes. A hash of known values, such as a root, is predicted.
 """
 
 import re
@@ -32,8 +32,8 @@ class Session:
     agent: str | None
     started_at: str
     open_seq: int
-    server: str  # the process that works in it
-    resumed: bool = False  # then no other may
+    server: str  # the process that uses it
+    resumed: bool = False  # then no other process may use it
     thoughts: list[JSON] = field(default_factory=list)
     root: str | None = None
     finalized_at: str | None = None
@@ -49,16 +49,16 @@ class Session:
 
 
 class Ledger:
-    """How long the log is. A probe is recorded after its answer: when, and whether, is open."""
+    """The length of the log. A probe is recorded after its answer, if at all."""
 
     def __init__(self) -> None:
         self.seq = 0
-        self.late = 0  # probes whose pair has not been seen to arrive
-        self.leaves: dict[int, str] = {}  # by the receipts
+        self.late = 0  # probes whose records have not been seen yet
+        self.leaves: dict[int, str] = {}  # from the receipts
         self.about: dict[str, int] = {}  # task -> how many records name it
 
     def extend(self, count: int, receipt: JSON) -> None:
-        """A call has written so many records; its receipt names the last of them."""
+        """A call wrote so many records; its receipt names the last of them."""
         more = receipt["seq"] - self.seq - count
         self.check_late(more)
         self.late -= more // 2
@@ -66,9 +66,9 @@ class Ledger:
         self.leaves[self.seq] = receipt["head"]
 
     def extend_unseen(self, count: int, receipt: JSON | None) -> None:
-        """A read has written so many records; its receipt, if any, is an older, synced head.
+        """A read wrote so many records; its receipt, if any, is an older, synced head.
 
-        The newest that it can be is the enter of a verification.
+        At the latest it is the enter of a verification.
         """
         self.seq += count
         if receipt is not None:
@@ -81,7 +81,7 @@ class Ledger:
         )
 
     def check_head(self, head: JSON | None) -> None:
-        """That the head of a verdict is the one of the receipt, if there was one."""
+        """Check that a verdict's head equals the receipt's, if there was one."""
         seq, leaf = (head["seq"], head["leaf"]) if head else (0, None)
         assert (self.leaves.get(seq, leaf) == leaf) and (seq or not self.seq), head
 
@@ -91,24 +91,24 @@ class Ledger:
 
 
 SELECTING = {"thought_record_list", "audit_verify_chain", "merkle_root"}  # by their session_id
-USUAL: JSON = {"priority": "medium", "depends_on": []}  # arguments that may as well be left out
+USUAL: JSON = {"priority": "medium", "depends_on": []}  # arguments with these values may be omitted
 
 
 class Model(task_model.Model):
-    """A method for each tool; `server` is the process that is called."""
+    """One method per tool; `server` is the process that gets the call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.server = ""
         self.sessions: dict[str, Session] = {}
         self.thoughts: list[JSON] = []
-        self.unseen: JSON | None = None  # a thought whose id no answer has told yet
+        self.unseen: JSON | None = None  # a thought whose id is not known yet
         self.keys: dict[tuple[str, str | None, str], JSON] = {}
         self.ledger = Ledger()
         self.skills: list[JSON] = []  # of the project
         self.packaged: list[JSON] = []
 
-    # Whose call it is.
+    # Who owns a call.
 
     def owner(self, tool: str, arguments: JSON) -> tuple[str | None, str | None]:
         """The session and the agent that the enter of a call names."""
@@ -121,7 +121,7 @@ class Model(task_model.Model):
         return named, agent
 
     def _current(self) -> str | None:
-        """The one session that the process works in. All of them live: a walk takes minutes."""
+        """The one session that the process uses. None has expired: a walk takes minutes."""
         mine = [
             one.session_id
             for one in self.sessions.values()
@@ -221,7 +221,7 @@ class Model(task_model.Model):
         resume: bool = False,
         brief: bool = True,
     ) -> JSON:
-        """`note` is whether there is one."""
+        """`note` is True if the answer has a note."""
         if resume:
             assert session_id is not None
             session = self._open(session_id)
@@ -280,7 +280,7 @@ class Model(task_model.Model):
         return {**self.thought(session, agent_id, **asked), "repeated": False}
 
     def thought(self, session: Session, agent: str | None, **said: Any) -> JSON:
-        """The next thought of a session, as far as it is known before."""
+        """The next thought of a session, as far as it can be predicted."""
         return {
             "index": len(session.thoughts),
             "session_id": session.session_id,
@@ -383,17 +383,17 @@ class Model(task_model.Model):
         notes = [NO_HEAD] if before else [empty, NO_HEAD]
         return {**good, "record_count": before, "not_checked": notes}
 
-    # What changes nothing.
+    # Calls that change nothing.
 
     def ping(self) -> JSON:
         return {"mode": "FULL"}
 
     def health(self) -> JSON:
-        """The same all the time, as nothing goes wrong here."""
+        """Always the same, since nothing goes wrong here."""
         return {"status": "ok", "mode": "FULL", "state": "NORMAL", "tools": 14, "dropped": 0}
 
     def find_skills(self, search: str | None = None, capability: str | None = None) -> JSON:
-        """By name; canonical ones first."""
+        """Sorted by name, canonical ones first."""
 
         def names(skills: list[JSON]) -> list[str]:
             found = [skill["name"] for skill in skills if _is_wanted(skill, search, capability)]
@@ -424,7 +424,7 @@ def _id(session: Session | None) -> str | None:
 
 
 def _plain(asked: JSON) -> JSON:
-    """Arguments without those that may as well be left out."""
+    """Arguments without those that may be omitted."""
     return {name: value for name, value in asked.items() if value not in (None, USUAL.get(name))}
 
 

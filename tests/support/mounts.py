@@ -1,4 +1,4 @@
-"""Small and read-only file systems, for tests that may mount; the others are skipped."""
+"""Small and read-only file systems; tests are skipped if they may not mount."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def small_disk(at: Path, size: str = "8m") -> Iterator[Path]:
 
 @contextmanager
 def read_only(directory: Path) -> Iterator[None]:
-    """The directory as it is, but nobody can write there, not even root."""
+    """Make a directory read-only, even for root."""
     with _mounted(directory, ["--bind", str(directory)]):
         _run("mount", "-o", "remount,bind,ro", str(directory))
         yield
@@ -25,7 +25,7 @@ def read_only(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def immutable(directory: Path) -> Iterator[None]:
-    """The same by an attribute of the directory, so that files in it can still be written."""
+    """Make a directory immutable; files in it can still be written."""
     _run("chattr", "+i", str(directory))
     try:
         yield

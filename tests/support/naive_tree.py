@@ -8,7 +8,7 @@ def largest_power_below(number: int) -> int:
 
 
 class NaiveTree:
-    """The leaves from low to high are a tree of their own; at first it is all of them."""
+    """The leaves from low to high form a subtree; by default the whole tree."""
 
     def __init__(self, leaves: list[bytes]) -> None:
         self.leaves = leaves

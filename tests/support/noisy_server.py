@@ -1,6 +1,6 @@
-"""A real server whose tools, and whose imports, talk on stdout in every way there is.
+"""A real server whose tools and imports write to stdout in every possible way.
 
-A fault of tests.support.faulty may be named: the negative control.
+It also takes the name of a fault of tests.support.faulty: the negative control.
 """
 
 import os
@@ -16,7 +16,7 @@ from colibri.server.context import add_tool, create_server, register_catalogue
 from colibri.tools.tool import Lane, Tool, Work
 from tests.support.faulty import FAULTS
 
-# Statements that say "noise" where only the protocol may speak.
+# Statements that print "noise" where only the protocol may write.
 NOISE = {
     "print": "print('noise')",
     "a flushed print": "print('noise', flush=True)",

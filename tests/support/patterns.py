@@ -1,8 +1,8 @@
-"""Every pattern of the package, texts that hurt it, and whether its time grows faster than they do.
+"""Every pattern of the package, worst-case texts for it, and whether its time grows too fast.
 
-`collected` finds each pattern where the source makes or uses it; one that cannot be worked out from
-there has to be in MADE. `attacks` reads a pattern's own grammar: for every repeat in it, what comes
-before and what is repeated. `slow` is the judge: texts of growing size, and processor time.
+`collected` finds each pattern where the source makes or uses it; one that cannot be determined
+there must be in MADE. `attacks` reads a pattern's grammar: for every repeat, what comes before and
+what is repeated. `slow` judges by processor time on texts of growing size.
 """
 
 import ast
@@ -37,7 +37,7 @@ class Pattern:
     method: str = "finditer"
 
     def work(self) -> Callable[[str], object]:
-        """What one use of it does with a text; a search goes on to the end."""
+        """A function that applies it to a text; a search continues to the end."""
         compiled = re.compile(self.pattern, self.flags)
         name = "finditer" if self.method in ("search", "sub", "subn") else self.method
         run = getattr(compiled, name)
@@ -52,7 +52,7 @@ class Pattern:
 
 
 def _shapes() -> list[bytes]:
-    """Of tokens that differ in how they begin, one for each way to go on."""
+    """One token for each pattern that follows the beginning."""
     ways = {shape.pattern.rpartition(b")")[2]: shape for shape in TOKEN_SHAPES}
     frames = redaction.SHAPES[len(TOKEN_SHAPES) :]
     return [shape.pattern for shape in (*ways.values(), *frames)]
@@ -63,7 +63,7 @@ def _tails() -> list[bytes]:
     return [b"(?:%b){1,%d}+" % (tail, redaction.PIECE) for tail in sorted(tails)]
 
 
-# By file and expression: the patterns that are made while the program runs.
+# By file and expression: the patterns that are built at run time.
 MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
     ("redaction.py", "shape.pattern"): lambda module: _shapes(),
     ("redaction.py", "b'(?:%b){1,%d}+' % (tail, PIECE)"): lambda module: _tails(),
@@ -73,7 +73,7 @@ MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
         module._LOGGED_LINE,
         module._HEADER_LINE,
     ],
-    ("escapes.py", "pattern"): lambda module: [],  # the function that makes all of these
+    ("escapes.py", "pattern"): lambda module: [],  # the function that compiles all of these
     ("colibri_verify.py", "PATTERNS[type].replace('~', '[0-9a-f]')"): lambda module: [
         pattern.replace("~", "[0-9a-f]") for pattern in module.PATTERNS.values()
     ],
@@ -93,14 +93,14 @@ MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
 
 
 def modules() -> list[ModuleType]:
-    """Every module of the package, and the verifier that stands alone."""
+    """Every module of the package, and the standalone verifier."""
     names = [found.name for found in pkgutil.walk_packages(colibri.__path__, "colibri.")]
     names = [name for name in names if not name.endswith("__main__")]
     return [importlib.import_module(name) for name in (*names, "colibri_verify")]
 
 
 def collected() -> list[Pattern]:
-    """Every pattern; KeyError for one that is made in a way that is not known here."""
+    """Every pattern; KeyError for one that is built in an unknown way."""
     return [found for module in modules() for found in _of_module(module)]
 
 
@@ -121,7 +121,7 @@ def _of_module(module: ModuleType) -> Iterator[Pattern]:
 
 
 def _pattern_of(call: ast.Call) -> tuple[ast.expr | None, str]:
-    """The expression of a pattern in a call, and what is done with it."""
+    """The pattern's expression in a call, and how it is used."""
     match call.func:
         case ast.Attribute(ast.Name("re"), name) if name in (*_RUNS, "compile"):
             return call.args[0], name
@@ -134,7 +134,7 @@ def _pattern_of(call: ast.Call) -> tuple[ast.expr | None, str]:
 
 
 def _methods(tree: ast.Module) -> dict[int, set[str]]:
-    """How the pattern that a call makes is used: at once, or by the name that it gets."""
+    """How the pattern that a call compiles is used: directly, or through a variable."""
     found: dict[int, set[str]] = {}
     by_name: dict[str, set[str]] = {}
     for node in ast.walk(tree):
@@ -168,17 +168,19 @@ def _patterns(argument: ast.expr, module: ModuleType, path: Path) -> list[str | 
     return [value]
 
 
-# Texts that hurt, from the grammar of a pattern.
+# Worst-case texts, from the grammar of a pattern.
 
 _TRIED = "aA0 -_./:=@%\\\n\t\"'`<>{}()[]+~#;,!&$?*^|rn\x00é"
 
 
 def attacks(pattern: str | bytes, flags: int = 0) -> list[tuple[str, str]]:
-    """What to write once, and what to repeat after it."""
+    """A prefix, and the text to repeat after it."""
     tree = _parser.parse(pattern, flags)
     starts = "".join(text[:1] for text in _samples(tree, _TRIED))
     found: set[tuple[str, str]] = set()
-    for tried in dict.fromkeys((_TRIED, starts + _TRIED)):  # the second begins it within itself
+    for tried in dict.fromkeys(
+        (_TRIED, starts + _TRIED)
+    ):  # the second starts a match within a match
         found |= _hurting(tree, tried)
     return sorted((before, body) for before, body in found if body)
 
@@ -216,7 +218,7 @@ def _inside(code: Any, value: Any) -> list[Any]:
 
 
 def _samples(tree: Any, tried: str) -> list[str]:
-    """Some texts that a pattern matches: one for each branch at its top."""
+    """Some texts that a pattern matches: one for each top-level branch."""
     if len(tree) == 1 and tree[0][0] is op.SUBPATTERN:
         return _samples(tree[0][1][3], tried)
     if len(tree) == 1 and tree[0][0] is op.BRANCH:
@@ -240,7 +242,7 @@ def _one(code: Any, value: Any, tried: str) -> str:
         return _sample(value[1][0], tried)
     if code in (op.SUBPATTERN, op.ATOMIC_GROUP):
         return _sample(_inside(code, value)[0], tried)
-    return ""  # places, and what is only looked at
+    return ""  # anchors and lookarounds
 
 
 def _fits(character: str, code: Any, value: Any) -> bool:
@@ -272,26 +274,26 @@ def _in_category(character: str, category: Any) -> bool:
 # The judge.
 
 _LADDER = (16, 24, 32, 48, 64, 128, 256, 1024, 4096)
-_SMALL = 0.02  # seconds: more than any of the ladder may take
-_BEYOND = 20  # times the bound: no other program makes one this slow
-_SURE = 0.002  # a text of SIZE that is done in this was not gone through twice from everywhere
+_SMALL = 0.02  # seconds: more than any text of these sizes may take
+_BEYOND = 20  # times the limit: other programs cannot cause that
+_SURE = 0.002  # seconds; a text of SIZE done this fast cannot have taken quadratic time
 SIZE, LARGE = 16 * 1024, 64 * 1024
 _GROWTH = 9  # four times the text; quadratic time would grow by 16
-_FEW, _MANY, _LONG = 3, 24, 1.0  # turns at least, turns at most, and seconds after which no more
+_FEW, _MANY, _LONG = 3, 24, 1.0  # turns at least, turns at most, and seconds after which to stop
 
 
 def seconds(work: Callable[[str], object], text: str) -> float:
-    """Processor time of a use, of this thread alone."""
+    """Processor time of one use, on this thread only."""
     start = time.thread_time()
     work(text)
     return time.thread_time() - start
 
 
 def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00") -> str | None:
-    """What is too slow about a use of such texts, or None if its time grows as they do."""
+    """What is too slow with such texts, or None if the time grows linearly."""
 
     def takes(size: int, enough: float) -> float:
-        """The best of several turns: beside other programs one is slow, but not all of them."""
+        """The best of several turns: other programs may slow down one, but not all."""
         text = before + (body * (size // len(body) + 1))[:size] + end
         times: list[float] = []
         while len(times) < _FEW or (len(times) < _MANY and sum(times) < _LONG):
@@ -311,23 +313,23 @@ def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00
     return f"{SIZE} characters took {short:.3f} s, {LARGE} took {long:.3f} s"
 
 
-# The patterns of the web, as written there.
+# The patterns in the JavaScript files.
 
 _LITERAL = re.compile(
     r"(?:[=(,!:?>]|return|\|\|)\s*/(?![/*])((?:\\.|\[(?:\\.|[^\]\\])*+\]|[^/\\\n\[])++)/([dgimsuvy]*+)"
 )
-_PROPERTIES = (  # what Python's grammar has for what only JavaScript knows
+_PROPERTIES = (  # Python's replacements for what only JavaScript knows
     (r"\p{Surrogate}", "a"),
     (r"\p{C}", r"\x01-\x08"),
     (r"\u{1d159}", r"\U0001d159"),
     (r"\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}", r"\u115f"),
     (r"\p{Z}\p{Default_Ignorable_Code_Point}", r"\u115f"),
 )
-MADE_IN_THE_WEB = 2  # in verify.mjs from a table that the other verifier has too; in dom.mjs
+MADE_IN_THE_WEB = 2  # in verify.mjs, from a table that the other verifier also has; in dom.mjs
 
 
 def web_patterns() -> list[tuple[str, str, str]]:
-    """Source and flags of each, and a pattern like it whose grammar can be read here."""
+    """Source and flags of each, and an equivalent Python pattern."""
     made = [pattern.replace("~", "[0-9a-f]") for pattern in colibri_verify.PATTERNS.values()]
     found = [(f"^(?:{pattern})$", "", pattern) for pattern in made]
     count = 0

@@ -1,7 +1,7 @@
-"""A disk that loses power: the notes of tests.support.recording_disk, played back.
+"""Simulates power cuts on a disk, by playing back the notes of tests.support.recording_disk.
 
-What was synced stays. Of the rest each 512-byte sector, truncation and name may have come through
-or not, in any order, or in order up to one that is torn.
+What was synced stays. Any other 512-byte sector, truncation and name may be lost or kept: in any
+order, or in order up to one that is torn.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ SECTOR = 512
 
 @dataclass
 class File:
-    """An inode: what was synced, and what was done to it since."""
+    """An inode: what was synced, and the changes since."""
 
     durable: bytearray = field(default_factory=bytearray)
     pending: list[Note] = field(default_factory=list)  # (offset, data), or (size,) of a truncation
-    dirty_name: bool = False  # its next sync is one of the directory too, as SQLite does it
+    dirty_name: bool = False  # its next sync also syncs the directory, as SQLite does
 
     def sync(self) -> None:
         for change in self.pending:
@@ -65,9 +65,9 @@ def _sectors(change: Note) -> Iterator[Note]:
 
 
 class Disk:
-    """A directory while its notes are played back; `names` has what each may lead to after a cut.
+    """A directory during playback; `names` has the files that each name may lead to after a cut.
 
-    One that ignores syncs is the control.
+    A disk that ignores syncs is the control.
     """
 
     def __init__(self, before: bytes | None, *, syncs: bool = True) -> None:

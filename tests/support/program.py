@@ -1,4 +1,4 @@
-"""The installed program, run to its end in a project that holds a story."""
+"""Runs the installed program to its end, in a project with a sample history."""
 
 import functools
 import sys
@@ -16,8 +16,8 @@ from tests.support.ledger_reader import reading
 from tests.support.ledger_writer import Lab, disable_triggers, opened, story
 from tests.support.terminal import COLIBRI
 
-# To be interrupted from outside: who started the tests in the background has SIGINT ignored, and
-# so have their children. Not while coverage is measured: its lock would stay held, now and then.
+# A command that SIGINT can interrupt: tests started in the background, and their children, ignore
+# it. Not measured for coverage: the interrupt would sometimes leave coverage's lock held.
 INTERRUPTIBLE = (
     sys.executable,
     "-c",
@@ -40,7 +40,7 @@ def database_of(project: Path) -> Path:
 
 
 def tell_story(project: Path) -> Path:
-    """Give a project a database with 54 records; S-1 is sealed, S-2 is open. The project."""
+    """Give a project a database with 54 records: S-1 sealed, S-2 open. Returns the project."""
     database_of(project).parent.mkdir(parents=True)
     database_of(project).write_bytes(_story())
     return project
@@ -55,7 +55,7 @@ def head_of(path: Path) -> str:
 
 
 def tamper(path: Path, *statements: str) -> None:
-    """Run statements in a database as somebody would whom nothing holds back."""
+    """Run statements in a database without its constraints and triggers, as an attacker would."""
     with closing(apsw.Connection(str(path))) as db:
         disable_triggers(db)
         db.execute("PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF")
@@ -70,6 +70,6 @@ def colibri(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
 
 
 def inside(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The same within this process, in the working directory: where many are run."""
+    """The same in this process and the working directory, for tests with many runs."""
     code = cli.main(list(arguments))
     return code, *capsys.readouterr()

@@ -1,4 +1,4 @@
-"""How SQLite goes about what it is asked: the plan of every statement that some code runs."""
+"""Query plans: how SQLite executes every statement that some code runs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +32,8 @@ def plans(db: Connection, ask: Callable[[], object]) -> str:
 
 
 def steps(db: Connection, ask: Callable[[], object]) -> int:
-    """Steps of SQLite's virtual machine: how much work it is, however busy the machine. What the
-    search index does inside is not among them.
+    """Steps of SQLite's virtual machine: the work done, however busy the machine is. The search
+    index's internal work is not included.
     """
     ours: set[int] = set()
     counted = 0
@@ -54,7 +54,7 @@ def steps(db: Connection, ask: Callable[[], object]) -> int:
 
 
 def pages(db: Connection, ask: Callable[[], object]) -> int:
-    """How often a page of the database was looked at, by the search index too."""
+    """How many pages of the database were read, including those of the search index."""
     kinds = (SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS)
     for kind in kinds:
         db.status(kind, True)

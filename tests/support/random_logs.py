@@ -1,6 +1,6 @@
-"""Logs that are honest, whatever is in them: refusals, erasures, open calls, quotes; sessions that
-claim tasks, lose them and go on in another process; calls with keys, which may be sent again; and
-what hosts report, some of it late.
+"""Random honest logs: with refusals, erasures, open calls and quotes; sessions that claim tasks,
+lose them and resume in another process; calls with keys, which may be repeated; and what hosts
+report, some of it late.
 """
 
 import random
@@ -21,7 +21,7 @@ EVENTS = ("tool.begin", "tool.end", "tool.failed", "prompt", "stop", "session.st
 
 
 def random_log(chance: random.Random, most: int = 40) -> Lab:
-    """A few calls, whatever they come to; refusals are part of an honest log."""
+    """A few random calls; refusals are part of an honest log."""
     lab = in_memory()
     for _ in range(chance.randrange(most // 2, most)):
         try:
@@ -84,7 +84,7 @@ def _report(lab: Lab, chance: random.Random) -> None:
 
 
 def _work(lab: Lab, chance: random.Random, task: str, session: str | None) -> None:
-    """A change by a session or nobody: some steps, an edit, a claim, a release, with a reason."""
+    """A change with or without a session: steps, an edit, a claim or a release, with a reason."""
     status: str = lab.db.execute("SELECT status FROM tasks WHERE task_id = ?", (task,)).get
     place = STATES.index(status) + 1
     likely = STATES[place : min(place + chance.randrange(1, 4), 7)]
@@ -106,7 +106,7 @@ def _work(lab: Lab, chance: random.Random, task: str, session: str | None) -> No
 
 
 def false_alarms(lab: Lab) -> list[str]:
-    """What verification has against a log, in every scope."""
+    """What verification finds in an honest log, in every scope."""
     reports = [lab.verify()]
     reports += [lab.verify_session(session.session_id) for session in sessions.every(lab.db)]
     ids = lab.db.execute("SELECT task_id FROM tasks").fetchall()

@@ -1,8 +1,8 @@
-"""Random walks through all fourteen tools, on the real server and on the model at once.
+"""Random walks through all fourteen tools, on the real server and the model in parallel.
 
-A step is a kind, a client and a number; what it comes to follows from these and from where the walk
-is, so a walk can be repeated, and shortened, as a list. After each step the answer must be the
-model's. Two clients share the project; either may be restarted or killed between two steps.
+A step is a kind, a client and a number; these and the state of the walk determine the call, so a
+walk can be repeated and shortened as a list. After each step the answer must match the model's.
+Two clients share the project; either may be restarted or killed between two steps.
 """
 
 import json
@@ -54,7 +54,7 @@ def random_run(chance: Random) -> Iterator[Step]:
 
 
 class Walk:
-    """A project, its clients, and the model of all that it holds."""
+    """A project, its clients, and the model of its contents."""
 
     def __init__(self, project: Path, program: Sequence[str] = COLIBRI) -> None:
         self.project = project
@@ -78,7 +78,7 @@ class Walk:
                 client.__exit__(None, None, None)
 
     def take(self, step: Step) -> None:
-        """Raises AssertionError where the server is not as the model."""
+        """Raises AssertionError if the server differs from the model."""
         acts = {"begin": self._begin, "restart": self.restart, "kill": self._kill}
         if step.kind in acts:
             acts[step.kind](step.who)
@@ -88,11 +88,11 @@ class Walk:
             self.compare(step.who, tool, arguments, fits=step.kind != "invalid")
 
     def finish(self) -> int:
-        """Let both go, and verify the log against the last receipt; how many records it has."""
+        """Stop both clients and verify the log with the last receipt; returns its record count."""
         for who in list(self._clients):
             self.restart(who)
         if not self._last:
-            return 0  # no call has been recorded for certain
+            return 0  # no call is certain to be recorded
         with reading(self.project / "data" / "colibri.db") as db:
             seen = Head(self._last["seq"], bytes.fromhex(self._last["head"]))
             report = verify(db, head=seen, pause=lambda: None)
@@ -110,7 +110,7 @@ class Walk:
         self.choices = Choices(self.model)
 
     def restart(self, who: int) -> None:
-        """The client comes again with its next step."""
+        """Stop the client; it starts again with its next step."""
         self.trace.append(f"client {who}: restart")
         code = self._client(who).close()
         assert code == 0, f"a server whose input ended has exit code {code}"
@@ -124,7 +124,7 @@ class Walk:
     # Calling and comparing.
 
     def compare(self, who: int, tool: str, arguments: JSON, *, fits: bool = True) -> None:
-        """Make a call and hold its answer against the model's, or see that it is refused unread."""
+        """Make a call and compare its answer with the model's, or check that stage 2 refuses it."""
         if tool == "skill_list" and not self.model.packaged:
             self.model.packaged = self._call(who, tool, {})["structuredContent"]["data"]["packaged"]
             self.model.ledger.extend_unseen(2, None)
@@ -140,7 +140,7 @@ class Walk:
             self._learn_thought(who, self.model.unseen)
 
     def _learn_thought(self, who: int, expected: JSON) -> None:
-        """Of a thought that came with a move only the trail tells the id and the hash."""
+        """Read a thought that was passed with a move: only the trail has its id and hash."""
         seq, self.model.unseen = self._last["seq"] - self.model.records, None
         newest = {"session_id": expected["session_id"], "order": "newest", "limit": 1}
         (answer,) = self._call(who, "thought_record_list", newest)["structuredContent"]["data"][
@@ -211,7 +211,7 @@ class Walk:
         return methods[tool](**arguments)
 
     def _verdict(self, answer: JSON | None, arguments: JSON) -> JSON:
-        """Which record the call's enter followed is known, but for late records of probes."""
+        """The record before the call's enter is known, except for late records of probes."""
         known, late = self.model.ledger.seq, self.model.ledger.late
         places = range(known + 2 * late, known - 1, -2)
         verdicts = [self.model.verify(at, **arguments) for at in places]
@@ -221,7 +221,7 @@ class Walk:
         return next((one for one in verdicts if one.items() <= answer.items()), verdicts[0])
 
     def _adopt(self, tool: str, answer: JSON) -> None:
-        """Take over what only the server can know."""
+        """Copy values from the answer that only the server can know."""
         if tool in ("task_create", "task_update"):
             self.model.adopt(answer)
         if tool == "task_next_actions":
@@ -245,7 +245,7 @@ class Walk:
         assert all(id in ids for id, ids in zip([*way, last], before, strict=True))
 
     def _extend(self, tool: str, arguments: JSON, result: JSON, *, fits: bool) -> None:
-        """What the ledger has grown by, and which task the records name."""
+        """Count the new records of the ledger, and note which task they name."""
         log, records = self.model.ledger, self.model.records
         if tool in PROBES:
             log.late += 1
@@ -257,14 +257,14 @@ class Walk:
             log.extend(2 + records, self._last)
         log.name(arguments.get("task_id"), 2 + records)
         if tool == "task_create" and records:
-            log.name(self.choices.ids[-1], 1 + records)  # its enter cannot name it yet
+            log.name(self.choices.ids[-1], 1 + records)  # the enter record cannot name the new task
         elif tool == "task_next_actions" and records:
             log.name(result["structuredContent"]["data"]["tasks"][0]["task_id"], 1 + records)
 
     def _call(self, who: int, tool: str, arguments: JSON, *, fits: bool = True) -> JSON:
         client = self._client(who)
         self.model.server = f"{who}.{self._started[who]}"
-        if tool not in PROBES:  # when these are recorded is open
+        if tool not in PROBES:  # these are recorded at an unknown time
             self._owners.append((tool, *self.model.owner(tool, arguments if fits else {})))
         self.trace.append(f"client {who}: {tool} {json.dumps(arguments, ensure_ascii=False)}")
         result = client.call(tool, **arguments)
@@ -308,7 +308,7 @@ def _compare_refusal(tool: str, result: JSON, no: No) -> None:
     assert {name: facts[name] for name in no.facts} == no.facts, (facts, no.facts)
 
 
-# Answers, cut down to what the model predicts.
+# Answers, reduced to what the model predicts.
 
 
 def _shortened(tool: str, answer: JSON, expected: JSON) -> JSON:
@@ -339,14 +339,14 @@ def _shortened(tool: str, answer: JSON, expected: JSON) -> JSON:
 
 
 def _in_order_of(answer: JSON, expected: JSON) -> JSON:
-    """What is best is not predicted: the same thoughts in another order."""
+    """The model does not predict the ranking: put the thoughts into the server's order."""
     places = {thought["seq"]: place for place, thought in enumerate(expected["records"])}
     found = sorted(answer["records"], key=lambda thought: places.get(thought["seq"], -1))
     return {**answer, "records": found}
 
 
 def _with_named_needs(answer: JSON, expected: JSON) -> JSON:
-    """Each sentence of `needs` cut down to what the model says that it must name."""
+    """Each sentence of `needs` reduced to the names that the model requires in it."""
     if "tasks" in expected and len(answer["tasks"]) == len(expected["tasks"]):
         pairs = zip(answer["tasks"], expected["tasks"], strict=True)
         return {**answer, "tasks": [_with_named_needs(task, wanted) for task, wanted in pairs]}

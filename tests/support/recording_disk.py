@@ -1,10 +1,10 @@
-"""The real server on a disk that takes notes: every write, sync, truncation and deletion.
+"""The real server on a disk that records every write, sync, truncation and deletion.
 
-A fault of tests.support.faulty may be named: a server that this disk must catch.
+It also takes the name of a fault of tests.support.faulty, which this disk must reveal.
 
-The notes, one marshalled tuple after the other, go to the file named by DISK_NOTES; beside them is
-every line that the server sends, in the order in which it all happened. Whoever reads them can say
-what a disk may hold after a power cut at any moment.
+The notes, one marshalled tuple after the other, go to the file named by DISK_NOTES. They include
+every line that the server sends, in the order of events. From them one can compute what a disk may
+hold after a power cut at any moment.
 """
 
 import marshal
@@ -22,7 +22,7 @@ from colibri.server.transport import Stream
 from tests.support.faulty import FAULTS
 
 Note = tuple[Any, ...]
-CHECKPOINT_PAGES = 24  # small, so that a short story has checkpoints and a log that starts over
+CHECKPOINT_PAGES = 24  # small, so that a short story has checkpoints and restarts its log
 BASE = "unix"
 DATABASE = "colibri.db"
 NOTABLE = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-journal")
@@ -39,7 +39,7 @@ def read_notes(file: Path) -> Iterator[Note]:
 
 
 class Notes:
-    """Where notes are taken; in order, whichever thread takes them."""
+    """Writes notes, in order, from any thread."""
 
     def __init__(self, file: str) -> None:
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -51,7 +51,7 @@ class Notes:
 
 
 class Disk(apsw.VFS):
-    """SQLite's own, with notes."""
+    """SQLite's default VFS, with notes."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -73,7 +73,7 @@ class Disk(apsw.VFS):
 
 
 class File(apsw.VFSFile):
-    """One open file; a note is taken when what it says has happened."""
+    """One open file; each operation is noted after it happened."""
 
     def __init__(self, name: Any, flags: list[int], short: str, notes: Notes) -> None:
         self._short = short
@@ -113,7 +113,7 @@ def _checkpoint_often(db: apsw.Connection) -> None:
 
 if __name__ == "__main__":
     notes = Notes(os.environ["DISK_NOTES"])
-    disk = Disk(notes)  # as long as it is known, it is SQLite's default
+    disk = Disk(notes)  # SQLite's default VFS while this reference exists
     apsw.connection_hooks.append(_checkpoint_often)
     _overhear(notes)
     if sys.argv[1:]:

@@ -26,7 +26,7 @@ class Workshop:
         self.path = path
         with Server(path, COLIBRI) as server:
             self._work(server)
-        with opened(path) as db:  # what no tool does: an erasure, and a call whose server died
+        with opened(path) as db:  # not possible with tools: an erasure, a call of a dead server
             lab = Lab(db, ledger.log_id(db))
             lab.erase(self.erased, self.erased - 1)
             with lab.calling("audit_verify_chain", session=self.open, ends=False):
@@ -47,7 +47,7 @@ class Workshop:
         self.paint = self._task(server, "Paint the door", priority="critical", assignee="日本語")
         self.sealed = self._session(server, "draw it first", task_id=self.plan)
         self._think(server, self.sealed, "plan", "North is up.", task_id=self.plan, agent_id="ada")
-        for status in (*TO_VERIFY, *TO_VERIFY):  # the second time is the retry
+        for status in (*TO_VERIFY, *TO_VERIFY):  # the second pass is the retry
             server.data("task_update", task_id=self.plan, status=status)
         self.refused = server.call("task_update", task_id=self.plan, status="DONE")
         thought = self._think(

@@ -1,9 +1,9 @@
-"""A corpus of our own: real shapes of secrets.
+"""A corpus of secrets of real shapes.
 
-Written from the formats that their makers publish, not from our tables. SHAPES: name -> (text, the
-part that must go, its kind). A spec says how a token looks: `ghp_<A30>` is ghp_ and 30 letters or
-digits. Nothing here is a secret: the same seed makes the same noise, and no token stands in the
-repository as a whole.
+Written from the formats that vendors publish, not from our tables. SHAPES: name -> (text, the part
+that must be removed, its kind). A spec describes a token: `ghp_<A30>` is ghp_ and 30 letters or
+digits. Nothing here is a secret: the same seed makes the same noise, and no complete token is in
+the repository.
 """
 
 import base64
@@ -31,13 +31,13 @@ _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 def _noise(random: Random, letters: str, count: int) -> str:
     made = random.choices(letters, k=count)
-    if len(letters) > 60:  # of a long one each sort of letter is there; none ends in a mark
+    if len(letters) > 60:  # include every kind of character; never end in punctuation
         made[0], made[-1] = "k", "Z"
     return "".join(made)
 
 
 def _checksum(text: str) -> str:
-    """As GitHub and npm have it: CRC-32 in base 62."""
+    """The checksum that GitHub and npm use: CRC-32 in base 62."""
     number, digits = zlib.crc32(text.encode()), ""
     for _ in range(6):
         number, digit = divmod(number, 62)
@@ -46,7 +46,7 @@ def _checksum(text: str) -> str:
 
 
 def made(spec: str, random: Random) -> str:
-    """A token of a spec: <A30>, <uuid>, <crc> for the checksum of what stands before it."""
+    """A token for a spec: <A30>, <uuid>, <crc> for the checksum of the text before it."""
     token = ""
     for part in spec.replace(">", "<").split("<")[::1]:
         is_field = part and (
@@ -65,7 +65,7 @@ def made(spec: str, random: Random) -> str:
 
 _DATA = Path(__file__).parents[1] / "data"
 _TOKENS = (_DATA / "tokens.txt").read_text(encoding="utf-8")
-# Frames: the kind, the text around {}, and what stands there.
+# Frames: the kind, the text around {}, and what goes there.
 _FRAMES = (_DATA / "framed_secrets.txt").read_text(encoding="utf-8")
 _PEMS = (
     "PRIVATE KEY",
@@ -88,7 +88,7 @@ def pem(kind: str, random: Random, lines: int, width: int, head: str = "") -> st
 
 
 def _keys(random: Random) -> dict[str, tuple[str, str, str]]:
-    """Private keys of every kind and size, cut off, in base64, and of PuTTY."""
+    """Private keys of every kind and size, truncated, in base64, and in PuTTY's format."""
     made = {}
     heads = {
         "": "",
@@ -152,7 +152,7 @@ SHAPES = _shapes()
 
 
 def left(clean: str, secret: str) -> list[str]:
-    """The pieces of a secret that are still there: eight characters in a row, or all of it."""
+    """The pieces of a secret that remain: eight characters in a row, or all of it."""
     runs = "".join(c if c in _LETTERS["A"] else " " for c in secret).split()
     marks = ("PRIVATE", "Private", "Lines", "ENCRYPTED", "Comment")
     pieces = {

@@ -1,6 +1,6 @@
-"""What may stand around a secret, and texts that look like one and must stay.
+"""What may surround a secret, and texts that look like a secret but must stay.
 
-SURROUNDINGS: name -> what puts a text there. ALIKE: the look-alikes.
+SURROUNDINGS: name -> a function that puts a text there. ALIKE: the look-alikes.
 """
 
 import base64

@@ -24,7 +24,7 @@ class Trace:
         self._file = file
 
     def count(self, *names: str) -> int:
-        """How many calls of these names were begun."""
+        """How many calls with these names were started."""
         lines = self._file.read_text(encoding="utf-8").splitlines()
         return sum(1 for line in lines for name in names if f" {name}(" in line)
 
@@ -35,9 +35,9 @@ class Trace:
 
 @contextmanager
 def attached(server: Server, names: str, inject: str | None = None) -> Iterator[Trace]:
-    """Trace these system calls of all threads; inject is strace's own, such as `x:error=EIO`.
+    """Trace these system calls of all threads; `inject` is strace's option, as `x:error=EIO`.
 
-    A call that is injected must also be traced, or strace silently does nothing.
+    An injected call must also be traced, or strace silently does nothing.
     """
     output, words = server.project / "strace.txt", server.project / "strace-stderr.txt"
     command = ["strace", "-f", "-p", str(server.process.pid), "-o", str(output)]
@@ -48,7 +48,7 @@ def attached(server: Server, names: str, inject: str | None = None) -> Iterator[
         eventually(lambda: _is_attached(process, words), "strace is attached")
         yield Trace(output)
     finally:
-        process.send_signal(signal.SIGINT)  # it lets go of the server and ends
+        process.send_signal(signal.SIGINT)  # it detaches from the server and exits
         process.wait(10)
 
 

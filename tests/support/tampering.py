@@ -1,7 +1,7 @@
-"""Random tampering with a database by somebody with a shell: cells, rows, the tail, everything.
+"""Random tampering with a database, as with shell access: cells, rows, the tail, everything.
 
-A `Victim` is a real server's database in memory. Each way to tamper says what it did, or None where
-there was nothing to do it to; the caller rolls it back.
+A `Victim` is a real server's database in memory. Each way to tamper returns what it did, or None if
+there was nothing to change; the caller rolls it back.
 """
 
 import json
@@ -25,7 +25,7 @@ from tests.support.ledger_writer import disable_triggers
 
 Way = Callable[[Connection, Random], str | None]
 
-# table -> what tells its rows apart
+# table -> the key of its rows
 KEYS = {
     "ledger": ("seq",),
     "tasks": ("number",),
@@ -41,7 +41,7 @@ KEYS = {
     "merkle_nodes": ("session", "level", "idx"),
 }
 COUNTS = ("task_counts", "thought_counts")
-# A count of none is the same as no row, and the newest thoughts may wait to enter the index.
+# A count of zero is the same as no row, and the newest thoughts may not be in the index yet.
 ONLY = dict.fromkeys(COUNTS, " WHERE n > 0") | {
     "thought_search": " WHERE rowid < (SELECT max(rowid) FROM thought_search)"
 }
@@ -49,7 +49,7 @@ ONLY = dict.fromkeys(COUNTS, " WHERE n > 0") | {
 
 @dataclass
 class Victim:
-    """A database, older copies of it, and the newest record that somebody outside has seen."""
+    """A database, older copies of it, and the newest head that was kept elsewhere."""
 
     db: Connection
     head: Head
@@ -57,7 +57,7 @@ class Victim:
 
 
 def in_memory(path: Path) -> Connection:
-    """A copy of a database that respects nothing."""
+    """A copy of a database without constraints and triggers."""
     db = Connection(":memory:")
     with reading(path) as source, db.backup("main", source, "main") as copying:
         while not copying.done:
@@ -108,7 +108,7 @@ def change_a_cell(table: str, column: str) -> Way:
 
 
 def changed(value: Any, chance: Random) -> Any:
-    """Another value of the same type; something for NULL, sometimes NULL for something."""
+    """Another value of the same type; a value for NULL, sometimes NULL for a value."""
     if value is None:
         return "x"
     if isinstance(value, int):
@@ -163,7 +163,7 @@ def delete_a_row(table: str) -> Way:
 
 
 def insert_a_row(table: str) -> Way:
-    """A row like another, under a key of its own; what must be unique is made so."""
+    """Insert a copy of a row under a new key; unique columns get new values."""
 
     def insert(db: Connection, chance: Random) -> str | None:
         keys = _keys(db, table)
@@ -197,7 +197,7 @@ def _new_key(value: Any, taken: list[Any]) -> Any:
 
 
 def swap_two_rows(table: str, columns: str) -> Way:
-    """Exchange what two rows hold; their keys stay."""
+    """Exchange the values of two rows; their keys stay."""
 
     def swap(db: Connection, chance: Random) -> str | None:
         keys = _keys(db, table)
@@ -211,7 +211,7 @@ def swap_two_rows(table: str, columns: str) -> Way:
         names = columns.split(", ")
         free = ", ".join(f"{name} = ?" for name in names)
         update = f"UPDATE {table} SET {free} WHERE {_where(table)}"
-        db.execute(update, (*(changed(value, chance) for value in one), *first))  # out of the way
+        db.execute(update, (*(changed(value, chance) for value in one), *first))  # temporary values
         db.execute(update, (*one, *second))
         db.execute(update, (*other, *first))
         return f"{columns} of {table} {first} and {second} are swapped"
@@ -219,12 +219,12 @@ def swap_two_rows(table: str, columns: str) -> Way:
     return swap
 
 
-# The log as a whole. What is appended after the head that was seen is for nobody to tell from
-# honest growth; everything up to it is.
+# The log as a whole. Records appended after the known head cannot be told from honest growth;
+# changes up to it can.
 
 
 def cut_the_tail(db: Connection, chance: Random) -> str | None:
-    """With the rows of sessions and thoughts that would tell of it."""
+    """Truncate the log, with the rows of sessions and thoughts that would reveal it."""
     last = db.execute("SELECT max(seq) FROM ledger").get
     after = chance.randrange(0, last)
     for statement in (
@@ -241,9 +241,9 @@ def cut_the_tail(db: Connection, chance: Random) -> str | None:
 
 
 def rewrite_log(db: Connection, chance: Random) -> str | None:
-    """One call ended otherwise, and every record after it is chained to that."""
+    """Change how one call ended, and rehash every record after it."""
     exits = [seq for (seq,) in db.execute("SELECT seq FROM ledger WHERE kind = 'call.exit'")]
-    start = chance.choice((exits[-1], chance.choice(exits)))  # the last: no row tells of it
+    start = chance.choice((exits[-1], chance.choice(exits)))  # the last: no row reveals it
     body = json.loads(db.execute("SELECT body FROM ledger WHERE seq = ?", (start,)).get)
     body["duration_ms"] += 1
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -289,7 +289,7 @@ WAYS: dict[str, Way] = {
 
 
 def tamper(victim: Victim, way: Way, chance: Random) -> str | None:
-    """Do it, or nothing: what a table's own constraints refuse is taken back."""
+    """Tamper; a change that a table's constraints refuse is rolled back."""
     victim.db.execute("SAVEPOINT tampering")
     try:
         return way(victim.db, chance)

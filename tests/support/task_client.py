@@ -1,4 +1,4 @@
-"""What the tools of a real server answer when they refuse."""
+"""Reads the refusals of a real server's tools."""
 
 from tests.support.client import JSON
 
@@ -6,7 +6,7 @@ STATES = ("INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCE
 
 
 def refusal(result: JSON) -> JSON:
-    """The error of a domain refusal: pattern B, and isError for those who look no further."""
+    """The error of a domain refusal: pattern B, and isError for clients that check only that."""
     assert result["isError"] is True, result
     content = result["structuredContent"]
     assert (content["ok"], content["data"]["ok"]) == (True, False)

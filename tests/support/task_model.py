@@ -1,7 +1,7 @@
-"""Tasks as docs/specification.md describes them, in plain Python that shares nothing with ours.
+"""Tasks as docs/specification.md describes them, in plain Python that shares no code with ours.
 
-A method answers what a tool must answer: the data, or a No with the refusal's facts.
-Times are not predicted: a time that is new is taken over from the answer (`adopt`).
+A method returns what a tool must answer: the data, or a No with the refusal's details.
+Times are not predicted: a new time is copied from the answer (`adopt`).
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ WAY = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"]
 ENDED = {"DONE", "CANCELLED"}
 NEEDS_ALL = {"APPLY", "VERIFY", "DONE"}
 URGENCY = ["critical", "high", "medium", "low"]
-TEXTS = {"title", "description"}  # in a record of their own
+TEXTS = {"title", "description"}  # in their own record
 OFFERED = 3  # free tasks that a refusal names
 
 
 class No(Exception):
-    """A refusal: its code, and the facts that come with it."""
+    """A refusal: its code and its details."""
 
     def __init__(self, code: str, **facts: Any) -> None:
         super().__init__(code)
@@ -44,7 +44,7 @@ class Task:
     has_thought: bool = False
 
     def moves(self) -> list[str]:
-        """The states that it may go to, in the order in which they are told."""
+        """The states that it may move to, in the order of the answer."""
         return moves_from(self.status)
 
     def whole(self) -> JSON:
@@ -63,7 +63,7 @@ def moves_from(status: str) -> list[str]:
 
 
 class Model:
-    """`records` is what a call has written beside enter and exit."""
+    """`records` counts what a call wrote in addition to enter and exit."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
@@ -87,7 +87,7 @@ class Model:
         expected_version: int | None = None,
         **changes: Any,
     ) -> Task:
-        """A task_update by the session `mine`, or by none."""
+        """A task_update by the session `mine`, or without a session."""
         task = self._get(task_id)
         self._check_holder(task, mine)
         if expected_version not in (None, task.version):
@@ -153,7 +153,7 @@ class Model:
         self._get(task_id).has_thought = True
 
     def get(self, task_id: str, **_: Any) -> JSON:
-        """Whose call it is makes no difference."""
+        """The caller makes no difference."""
         task = self._get(task_id)
         return {**task.whole(), "blockers": self.blockers(task), **self._next(task)}
 
@@ -173,7 +173,7 @@ class Model:
     def actions(
         self, mine: str | None, *, limit: int = 10, claim: bool = False, **wanted: Any
     ) -> JSON:
-        """A task_next_actions of the session `mine`, or of none."""
+        """A task_next_actions by the session `mine`, or without a session."""
         ready = self._queue(wanted)
         held = [task for task in ready if task.holder is not None and task.holder == mine]
         free = [task for task in ready if task.holder is None]
@@ -184,7 +184,7 @@ class Model:
             free[0].updated_at = None
             self.records = 1
         shown = [{**task.row(), **self._next(task)} for task in can[: 1 if claim else limit]]
-        if claim and can:  # whoever takes it need not ask for it again
+        if claim and can:  # the claimed task comes in full, so no task_get is needed
             shown[0]["description"] = can[0].description
         return {
             "tasks": shown,
@@ -205,7 +205,7 @@ class Model:
         return [id for id in task.depends_on if self.tasks[id].status not in ENDED]
 
     def adopt(self, answer: JSON) -> None:
-        """Take over the times that a change has made, which must not run backwards."""
+        """Copy the times that a change set; they must not run backwards."""
         task = self.tasks[answer["task_id"]]
         if task.created_at is None:
             assert answer["created_at"] == answer["updated_at"]
@@ -223,7 +223,7 @@ class Model:
         return [self._get(id).task_id for id in dict.fromkeys(ids)]
 
     def _leads_to(self, start: str, goal: str) -> bool:
-        """Whether goal is start, or one of those that start waits for, however far away."""
+        """Whether goal is start, or a direct or indirect dependency of start."""
         seen: set[str] = set()
         waiting = [start]
         while waiting:
@@ -247,7 +247,7 @@ class Model:
         return all(any(word in text for text in texts) for word in search.casefold().split())
 
     def _next(self, task: Task) -> JSON:
-        """next_states and, of needs, what each sentence has to name."""
+        """next_states and, for needs, what each sentence must name."""
         needs: dict[str, list[list[str]]] = {}
         for state in task.moves():
             if state in NEEDS_ALL and (blockers := self.blockers(task)):

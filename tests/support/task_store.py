@@ -1,4 +1,4 @@
-"""Tasks in a real database without a server: how they are found, and everything that is kept."""
+"""Tasks in a real database without a server: finding them, and all that is stored of them."""
 
 import json
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ KEPT: Sequence[str] = (
 
 
 def in_memory() -> "TaskStore":
-    """A store for one example of many: real SQLite, no file."""
+    """A store in memory, for tests with many examples: real SQLite, no file."""
     return TaskStore(ledger_writer.in_memory().db)
 
 
 class TaskStore(Lab):
-    """A lab whose tasks get their evidence, are looked for and are compared."""
+    """A lab with helpers to finish, find and compare tasks."""
 
     def finish(self, task: str) -> Task:
         self.give_evidence(task)
         return self.move(task, *TO_VERIFY, "DONE")
 
     def forge_in_a_call(self, kind: str, payload: JSON, *, task: str) -> Entry:
-        """A record that is sound in itself and in its call, and that no tool has written."""
+        """Append a well-formed record, within a call, that no tool would write."""
         return self.call("task_update", lambda call: call.append(kind, payload, task=task))
 
     def find(
@@ -75,7 +75,7 @@ def last_of(store: TaskStore, id: str, kind: str) -> int:
 
 
 def story(db: Connection) -> TaskStore:
-    """Three tasks: one is DONE, one waits for it and for the other, which is open."""
+    """Three tasks: one DONE, one open, and one that depends on both."""
     store = TaskStore(db)
     store.create("one", project="p", assignee="ada", description="why")
     store.create("two")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 COLIBRI = (sys.executable, "-m", "colibri")
-TYPED = shlex.join(COLIBRI)  # how hints call it then
+TYPED = shlex.join(COLIBRI)  # how hints then spell the command
 
 
 def run_in_terminal(
@@ -24,9 +24,9 @@ def run_in_terminal(
     timeout: float = 60,
     typed: bytes = b"",
 ) -> tuple[int, str]:
-    """The exit code and all that was shown, stdout and stderr alike; line ends as \\n.
+    """The exit code and all output, stdout and stderr together; line ends as \\n.
 
-    What is typed waits in the terminal until the program asks for it, and is shown as well.
+    Typed text waits in the terminal until the program reads it, and is part of the output.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))

@@ -1,7 +1,7 @@
-"""Everything that reads a text from outside, by name: each takes a text and may refuse it.
+"""Every function that reads foreign text, by name: each takes a text and may refuse it.
 
-Not among them is Python's own reader of TOML: a key of very many parts takes it quadratic time. It
-only meets the user's settings, in `setup` and `doctor`.
+Python's own TOML parser is not included: a key of very many parts takes it quadratic time. It only
+reads the user's settings, in `setup` and `doctor`.
 """
 
 import argparse

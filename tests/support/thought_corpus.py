@@ -1,6 +1,6 @@
-"""Two thousand thoughts: forty of them, each with a question, among others of the same trade.
+"""Two thousand thoughts: forty with a question each, among others from the same field.
 
-A question shares some words with its thought, and not all; many of its words are in others too.
+A question shares some but not all of its words with its thought; many are in other thoughts too.
 """
 
 from pathlib import Path
@@ -42,13 +42,13 @@ WHY = (
 
 
 def needles() -> list[tuple[str, str]]:
-    """Thoughts and the question about each."""
+    """Thoughts, each with its question."""
     lines = Path(NEEDLES).read_text(encoding="utf-8").splitlines()
     return [(text, ask[2:]) for text, ask in zip(lines[::2], lines[1::2], strict=True)]
 
 
 def corpus(size: int = SIZE, seed: int = 5) -> list[str]:
-    """All of them, the forty at random places among the others."""
+    """All thoughts, the forty at random positions among the others."""
     chance = Random(seed)
     pick = chance.choice
     wanted = [text for text, _ in needles()]

@@ -1,4 +1,4 @@
-"""A user with a home and a project of his own, who runs the installed program."""
+"""A user with a home directory and a project, who runs the installed program."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.client import environment, execute
 
-# What moves the files of the clients; the surroundings of a test must not.
+# Variables that move the clients' files; the environment of a test must not set them.
 _ELSEWHERE = (
     "CLAUDE_CONFIG_DIR",
     "CLINE_DIR",
@@ -49,7 +49,7 @@ class Home:
 
 
 def plain(text: str) -> Any:
-    """Read JSON with comments and trailing commas, in another way than the program does."""
+    """Read JSON with comments and trailing commas, independently of the program's reader."""
     tokens = r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/'
     bare = re.sub(tokens, lambda found: found[1] or "", text, flags=re.DOTALL)
     bare = re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', lambda found: found[1] or "", bare)

@@ -1,4 +1,4 @@
-"""What a random walk does next: a number becomes a call that makes sense where the walk is."""
+"""Chooses a random walk's next call: a number becomes a call that fits the current state."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -14,7 +14,7 @@ NOBODY = "T-999999999"
 NOWHERE = "S-nowhere"
 TYPES = ("plan", "analysis", "decision", "reflection")
 
-# kind -> its tool, how often it is taken
+# kind -> its tool and weight
 KINDS: dict[str, tuple[str, int]] = {
     "create": ("task_create", 4),
     "advance": ("task_update", 12),
@@ -79,7 +79,7 @@ INVALID: Sequence[tuple[str, JSON]] = (
 
 
 class Dice:
-    """Choices out of one number."""
+    """Makes choices from one number."""
 
     def __init__(self, number: int) -> None:
         self._left = number
@@ -93,7 +93,7 @@ class Dice:
 
 
 class Choices:
-    """One run's own tasks, projects and sessions, beside those of the runs before."""
+    """One run's own tasks, projects and sessions, in addition to those of earlier runs."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -113,10 +113,10 @@ class Choices:
         arguments: JSON = getattr(self, f"_{kind}")(dice)
         return KINDS[kind][0], arguments
 
-    # Whose call it is.
+    # Who makes the call.
 
     def _caller(self, dice: Dice) -> JSON:
-        """Mostly nobody in particular: then the server has to tell."""
+        """Usually no session: then the server has to find out."""
         named: JSON = {}
         if self.sessions and dice.one_in(3):
             named["session_id"] = self._session(dice)
@@ -125,7 +125,7 @@ class Choices:
         return named
 
     def _holder(self, id: str, dice: Dice) -> JSON:
-        """Mostly who holds the task."""
+        """Usually the session that holds the task."""
         holder = self.model.tasks[id].holder if id in self.model.tasks else None
         if holder is None or dice.one_in(8):
             return self._caller(dice)
@@ -143,7 +143,7 @@ class Choices:
         return f"{dice.pick(('Mend', 'mend', 'STRASSE', 'Straße', 'a'))} {self.tag}"
 
     def _fields(self, dice: Dice) -> JSON:
-        """Any of the fields that both tools take."""
+        """Some of the fields that both tools take."""
         made: JSON = {
             "description": dice.pick((None, "why", "Why not", "")),
             "project": dice.pick(self.projects),
@@ -180,7 +180,7 @@ class Choices:
         return {"task_id": id, "claim": claim, **change, **self._holder(id, dice)}
 
     def _advance(self, dice: Dice) -> JSON:
-        """Mostly straight ahead, so that tasks get far; now and then back or out."""
+        """Usually one step ahead, so that tasks get far; sometimes back, or cancelled."""
         id = dice.pick(self._furthest()[:3])
         moves = self.model.tasks[id].moves() or ["GATHER"]
         steps = [dice.pick(moves) if dice.one_in(8) else moves[0]]
@@ -203,12 +203,12 @@ class Choices:
         return {"task_id": id, "status": "GATHER", **self._holder(id, dice)}
 
     def _wait(self, dice: Dice) -> JSON:
-        """Dependencies that lead through the tasks in both directions."""
+        """Dependencies between tasks, in both directions."""
         id = dice.pick(self.ids)
         return {"task_id": id, "depends_on": [dice.pick(self.ids)], **self._holder(id, dice)}
 
     def _furthest(self) -> list[str]:
-        """The open tasks, those of later attempts and states first; all, if none is open."""
+        """The open tasks, later attempts and states first; all tasks if none is open."""
         tasks = [task for id in self.ids if (task := self.model.tasks[id]).moves()]
         tasks.sort(key=lambda task: (task.attempt, STATES.index(task.status)), reverse=True)
         return [task.task_id for task in tasks] or self.ids
@@ -251,13 +251,13 @@ class Choices:
     # The trail.
 
     def _session(self, dice: Dice) -> str:
-        """Mostly the newest, so that sessions get long; now and then any, or none that there is."""
+        """Usually the newest, so that sessions get long; sometimes any, or an unknown one."""
         if dice.one_in(15):
             return NOWHERE
         return dice.pick(self.sessions) if dice.one_in(3) else self.sessions[-1]
 
     def _about(self, dice: Dice) -> JSON:
-        """Mostly the task that needs it next."""
+        """Usually the task that needs it next."""
         if not self.ids or dice.one_in(3):
             return {}
         return {"task_id": self._furthest()[0] if dice.one_in(2) else self._id(dice)}
@@ -299,7 +299,7 @@ class Choices:
         return {**wanted, **self._offset(dice, len(self.model.thoughts))}
 
     def _searched(self, dice: Dice) -> JSON:
-        """One word, or how it begins, in a session: few enough to be found all."""
+        """A word or its beginning, in one session: few enough results to list all."""
         word = dice.pick(("so", "quot", "LINES", "keyed", "nowhere"))
         return {"search": word, "order": dice.pick(("oldest", "newest", "best")), "limit": 500}
 
@@ -307,7 +307,7 @@ class Choices:
         return {"session_id": self._session(dice)}
 
     def _root(self, dice: Dice) -> JSON:
-        """Mostly of one that is sealed, with the proof of any thought."""
+        """Usually of a sealed session, with the proof of any thought."""
         sealed = [id for id in self.sessions if self.model.sessions[id].root is not None]
         id = dice.pick(sealed) if sealed and not dice.one_in(4) else self._session(dice)
         mine = self.model.sessions[id].thoughts if id in self.model.sessions else []
@@ -321,7 +321,7 @@ class Choices:
             return {"session_id": self._session(dice)}
         return {"task_id": self._id(dice)} if scope == "task" else {}
 
-    # What changes nothing.
+    # Calls that change nothing.
 
     def _skills(self, dice: Dice) -> JSON:
         return _given(

@@ -1,4 +1,4 @@
-"""A Wire before a service that only takes notes, and the messages to feed it."""
+"""A Wire with a service that only records calls, and messages to feed it."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ ABSENT = object()
 
 
 class Recording:
-    """A service that notes what it is handed; a call in `waiting` can still be cancelled."""
+    """A service that records its calls; a call in `waiting` can still be cancelled."""
 
     instructions = "do well"
 
@@ -42,7 +42,7 @@ class Recording:
 
 
 class Connection:
-    """A wire, its service, and what was sent."""
+    """A wire, its service, and the lines it sent."""
 
     def __init__(self) -> None:
         self.service = Recording()
@@ -51,7 +51,7 @@ class Connection:
         self.wire = Wire(self.service, self.answers, self._sent)
 
     def answer(self, request: Request, meta: JSON, *members: bytes) -> None:
-        """What the service does with an answer: nothing, if there is none."""
+        """Send an answer as the service does; an empty one is not sent."""
         if line := self.answers.answer(request, meta, *members):
             self._sent(line)
 
@@ -68,7 +68,7 @@ class Connection:
         self.wire.feed(json.dumps(message).encode() + b"\n")
 
     def ask(self, message: object) -> JSON:
-        """Say something that must be answered at once, and once."""
+        """Send a message that must get exactly one answer at once."""
         before = len(self.sent)
         self.say(message)
         assert len(self.sent) == before + 1, self.sent[before:]

@@ -1,6 +1,6 @@
-"""The real server with a clock that nobody has set right: it jumps, also back.
+"""The real server with a wrong clock that jumps, also backwards.
 
-WRONG_CLOCK seeds the jumps. A fault of tests.support.faulty may be named: it has that one too.
+WRONG_CLOCK seeds the jumps. It also takes the name of a fault of tests.support.faulty.
 """
 
 import os
@@ -13,7 +13,7 @@ from colibri.server import main
 from tests.support.faulty import FAULTS
 
 HOUR = 3_600
-# As a dead battery, a summer time, the end of 32 bits and a typing error leave a clock.
+# Wrong times after a dead battery, daylight saving, a 32-bit overflow and a typing error.
 DATES = [
     int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
     for text in (
@@ -29,7 +29,7 @@ DATES = [
 
 
 class Clock:
-    """Goes on by milliseconds, and jumps at every fifth look or so."""
+    """Advances by milliseconds, and jumps at about every fifth reading."""
 
     def __init__(self, seed: str) -> None:
         self._random = Random(seed)

@@ -1,4 +1,4 @@
-"""catalogue.json is what the declared tools say."""
+"""catalogue.json matches the declared tools."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SOURCE = Path(colibri.__file__).parent
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A package of our own, whose catalogue.json may be spoilt."""
+    """A copy of the package, whose catalogue.json a test may damage."""
     package = tmp_path / "lib" / "colibri"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
     return package
@@ -45,7 +45,7 @@ def test_a_current_file_passes_the_check(copy: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_stale_file_fails_the_check_and_is_mended_without_it(copy: Path) -> None:
+def test_a_stale_file_fails_the_check_and_is_rewritten_without_it(copy: Path) -> None:
     """scripts/catalogue --check changes nothing; without --check the file is written."""
     file = copy / "tools" / "catalogue.json"
     current = file.read_text(encoding="utf-8")
@@ -112,7 +112,7 @@ def test_every_tool_says_what_an_agent_needs() -> None:
         assert listing["description"].endswith(".")
         hints = listing["annotations"]
         assert hints["openWorldHint"] is False
-        if not hints["readOnlyHint"]:  # the other two say nothing of what only reads
+        if not hints["readOnlyHint"]:  # the other two mean nothing for a tool that only reads
             assert hints["destructiveHint"] is False
             assert hints["idempotentHint"] is False
         assert hints.keys() == {"readOnlyHint", "openWorldHint"} | (
@@ -135,11 +135,11 @@ def test_the_catalogue_has_no_references_and_no_generated_titles() -> None:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text has, without a tokenizer: rather too many than too few.
+    """An estimate of a text's tokens without a tokenizer, too high rather than too low.
 
-    One for every eight letters of a word that are begun (English words are mostly one), every three
-    digits, and every three bytes of a run of signs; the blank before a word belongs to it. On the
-    catalogue that makes 3.6 characters per token, where four are the usual rule of thumb.
+    One for each started eight letters of a word (most English words are one), three digits, or
+    three bytes of a run of symbols; the blank before a word belongs to it. For the catalogue that
+    makes 3.6 characters per token; the usual rule of thumb is four.
     """
     pieces = re.findall(r"[A-Za-z]+|[0-9]+|[^\sA-Za-z0-9]+", text)
     return sum(-(-len(piece.encode()) // (8 if piece.isalpha() else 3)) for piece in pieces)
@@ -182,7 +182,7 @@ def test_every_argument_is_described() -> None:
             assert field["description"], (tool["listing"]["name"], name)
 
 
-def test_the_states_stand_in_the_order_of_the_work() -> None:
+def test_the_states_are_listed_in_the_order_of_the_work() -> None:
     tools = {tool["listing"]["name"]: tool for tool in json.loads(catalogue.render())["tools"]}
     status = tools["task_update"]["listing"]["inputSchema"]["properties"]["status"]
     work = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]

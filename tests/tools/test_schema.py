@@ -83,7 +83,7 @@ def issues(struct: type[Struct], arguments: object) -> dict[str, dict[str, objec
 
 
 def everything(node: Any, of: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
-    """Every object within a schema that is of a kind."""
+    """Every object within a schema for which `of` is true."""
     if isinstance(node, list):
         return [found for item in node for found in everything(item, of)]
     if not isinstance(node, dict):
@@ -167,7 +167,7 @@ def test_a_struct_that_does_not_forbid_them_ignores_unknown_keys() -> None:
 
 
 @pytest.mark.parametrize("arguments", [None, [], "x", 1])
-def test_arguments_that_are_no_object_are_one_issue(arguments: object) -> None:
+def test_arguments_that_are_not_an_object_are_one_issue(arguments: object) -> None:
     """Specification 2.18."""
     found = issues(Task, arguments)
     assert found == {"": {"path": "", "problem": "not an object", "allowed": "an object"}}
@@ -192,7 +192,7 @@ def test_the_value_itself_is_never_repeated(field: str, value: object) -> None:
     assert SECRET not in repr(caught.value.issues) + str(caught.value)
 
 
-def test_an_enum_says_which_values_there_are() -> None:
+def test_an_enum_lists_its_values() -> None:
     """Specification 4.11."""
     found = issues(Task, {"title": "a", "type": "x", "color": "x"})
     assert (
@@ -202,7 +202,7 @@ def test_an_enum_says_which_values_there_are() -> None:
 
 
 def test_a_renamed_field_goes_by_its_wire_name() -> None:
-    """What the client sees is what it is told."""
+    """Messages use the names that the client sees."""
     assert schema.Validator(Renamed)({"from": 1}) == Renamed(from_=1)
     assert issues(Renamed, {"from_": 1}).keys() == {"from", "from_"}
 
@@ -253,7 +253,7 @@ def test_the_description_of_a_field_that_is_a_struct_stays() -> None:
     assert at["properties"]["x"]["description"] == "across"
 
 
-def test_the_values_of_an_enumeration_stand_as_they_were_declared() -> None:
+def test_the_values_of_an_enumeration_keep_the_order_of_their_declaration() -> None:
     """The order of states and priorities means something; msgspec would sort them."""
 
     class Inner(Struct):
@@ -271,8 +271,8 @@ def test_the_values_of_an_enumeration_stand_as_they_were_declared() -> None:
     assert enums.count(["small", "large", "huge"]) == 2
 
 
-def test_what_says_nothing_to_an_agent_is_left_out() -> None:
-    """A default of null, and the form by which Python's $ is made to mean the end."""
+def test_what_an_agent_does_not_need_is_left_out() -> None:
+    """A default of null, and the lookahead that makes Python's $ match only at the end."""
 
     class Ids(Struct):
         task_id: text.TaskId | None = None
@@ -351,7 +351,7 @@ def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
     assert "19950 more" in str(refusal.value.issues[-1]["problem"])
 
 
-def test_a_lower_bound_alone_is_said() -> None:
+def test_a_lower_limit_alone_is_reported() -> None:
     """The phrase for what is allowed has only the limits that there are."""
 
     class Least(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""tools/text.py: what text may hold, and how a field comes by its rule."""
+"""tools/text.py: what text may hold, and how a field gets its rule."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def test_a_line_is_not_blank_and_prose_may_be(blank: str) -> None:
 def test_a_rule_is_found_also_where_a_field_may_be_something_else(
     annotation: object, rule: object
 ) -> None:
-    """tools/text.py: also where it is one of several."""
+    """tools/text.py: also if it is one of several types."""
     assert rule_of(annotation) is rule
 
 
