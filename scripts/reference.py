@@ -99,6 +99,8 @@ CODES = {
     "ERR_INVALID_TRANSITION": "no such move; `next_states` are the legal ones",
     "ERR_BLOCKED": "dependencies have not ended; `blockers` are those",
     "ERR_WRITEBACK_REQUIRED": "DONE and CANCELLED need a thought about the current `attempt`",
+    "ERR_GATE": "the project's rule for DONE is not satisfied; `reason` says why, `found` and"
+    " `last_edit` which records tell",
     "ERR_CLAIMED": "another session holds the task, or another process has continued yours; or you"
     " lost your claim (`lost`) and must claim it again",
     "ERR_KEY_REUSED": "the key was first used with other arguments; `differ` names them",
@@ -120,6 +122,7 @@ REFUSALS: dict[str, tuple[str, ...]] = {
         "ERR_INVALID_TRANSITION",
         "ERR_BLOCKED",
         "ERR_WRITEBACK_REQUIRED",
+        "ERR_GATE",
     ),
     "task_next_actions": WORKING,
     "thought_record": (*WORKING, "ERR_NOT_FOUND", "ERR_KEY_REUSED"),

@@ -59,6 +59,8 @@ MAX_LISTED = 100  # of each list; also characters of a text that is shown
 MAX_SHOWN = 20  # of each list, on a terminal
 MAX_NAME = 128  # characters of what a client says of itself
 MAX_COMMAND = 4096  # characters
+MAX_PATTERN = 1024  # characters
+RUNS = 64  # commands of a session that are remembered, the last ones
 REST = 10  # the first of the steps that are all told
 NOWHERE = MAX_INTEGER + 1  # beyond every record
 FORMAT = "colibri-bundle/2"
@@ -193,6 +195,7 @@ class Case:
     is_whole: bool = True  # whether that with which the scope begins or ends is there
     sessions: set[str | None] = field(default_factory=set)  # whose opening and seal belong in
     tasks: set[str] = field(default_factory=set)  # whose changes belong in
+    evidence: set[int] = field(default_factory=set)  # the deeds that these name
     calls: Seen = field(default_factory=Seen)  # that wrote what belongs in
     openings: Seen = field(default_factory=Seen)  # the sessions whose opening is here
     # The chain
@@ -208,6 +211,7 @@ class Case:
     trail: "Trail" = field(init=False)
     ledger: "Calls" = field(init=False)
     replay: "Replay" = field(init=False)
+    gates: "Gates" = field(init=False)
     proofs: "Proofs" = field(init=False)
     deeds: "Deeds" = field(init=False)
     seals: Listed = field(default_factory=Listed)
@@ -218,6 +222,7 @@ class Case:
     excused: Listed = field(default_factory=Listed)  # moves whose evidence may lie in a gap
     unseen: Listed = field(default_factory=Listed)  # repeats of what lies in a gap
     taken: Listed = field(default_factory=Listed)  # take-overs
+    gated: Listed = field(default_factory=Listed)  # moves whose evidence is not here as a whole
     notes: list[dict[str, str]] = field(default_factory=list)
 
     def find(self, step: int, code: str, seq: int | None, fact: object = "") -> None:
@@ -260,7 +265,7 @@ def examine(case: Case, file: BinaryIO) -> None:
     else:
         find_scope(case, file)
     case.trail, case.ledger, case.replay, case.proofs = Trail(), Calls(), Replay(), Proofs()
-    case.deeds = Deeds()
+    case.deeds, case.gates = Deeds(), Gates()
     head = {"seq": 0, "leaf": ""}
     for kind, line in read(file):  # 1, 2
         if kind == "record":
@@ -311,6 +316,8 @@ def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
     if case.kind != "thoughts":
         case.trail.take(case, record)  # 10
         case.replay.take(case, record, disclosed)  # 13
+        if disclosed:
+            case.gates.take(case, record)  # 13
         if record.kind in DEEDS and disclosed:
             case.deeds.take(case, record)  # 12
         elif is_of_call(case, record, disclosed):
@@ -353,11 +360,13 @@ SHAPES = {
     "digest": "sha256=hash size=int",
     "call.exit": "enter=seq tool=text outcome=outcome code=text? result_sha256=hash?"
     " duration_ms=int repeats=seq?",
-    "session.open": "session_id=text intent=text task_id=text?",
+    "session.open": "session_id=text intent=text task_id=text? gates+=hash",
     "session.resume": "server=uuid",
     "thought": "thought_id=text index=int type=thinking content=text prev=hash",
     "session.seal": "root=hash count=seq first_seq=seq last_seq=seq",
-    "task": "task_id=text version=seq attempt=seq set=fields-changed taken+=taken",
+    "task": "task_id=text version=seq attempt=seq set=fields-changed taken+=taken gate+=gate",
+    "gate": "command=pattern exit=integer after_last_edit=flag digest=hash evidence=seq*64"
+    " waived+=true",
     "taken": "last=seq minutes=int",
     "task.text": "task_id=text version=seq set=texts-changed",
     "erasure": "seqs=some-seqs reason=text?",
@@ -479,6 +488,9 @@ TESTS: dict[str, Test] = {
     "text": lambda value: type(value) is str,
     "name": lambda value: type(value) is str and len(value) <= MAX_NAME,
     "command": lambda value: type(value) is str and len(value) <= MAX_COMMAND,
+    "pattern": lambda value: type(value) is str and len(value) <= MAX_PATTERN,
+    "flag": lambda value: type(value) is bool,
+    "true": lambda value: value is True,
     "integer": lambda value: type(value) is int,
     "object": lambda value: type(value) is dict,
     "array": lambda value: type(value) is list,
@@ -854,6 +866,8 @@ def is_own(case: Case, record: Record, *, there: bool) -> bool:
     if case.kind == "session":
         named = record.session == case.session
         return named and (record.kind in (*TRAIL, *DEEDS) or inside)
+    if record.kind in DEEDS:
+        return record.seq - (record.kind == "deed.text") in case.evidence
     return record.kind == "thought" and record.task == case.task
 
 
@@ -870,6 +884,7 @@ def find_scope(case: Case, file: BinaryIO) -> None:
         queue.extend(survey.needs.get(task, set()) - case.tasks)
         case.tasks.update(queue)
         case.sessions.update(survey.holders.get(task, ()))
+        case.evidence.update(survey.evidence.get(task, ()))
     if case.kind != "thoughts":
         find_calls(case, file)
 
@@ -882,6 +897,7 @@ class Survey:
         self.sealing: str | None = None  # the call that sealed the session
         self.needs: dict[str | None, set[str]] = {}
         self.holders: dict[str | None, set[str | None]] = {}
+        self.evidence: dict[str | None, list[int]] = {}
 
     def take(self, record: Record, body: bytes) -> None:
         if record.seq > self.last + 1:
@@ -913,6 +929,8 @@ class Survey:
                 self.needs.setdefault(record.task, set()).update(ids or ())
             holders = self.holders.setdefault(record.task, set())
             holders.update(filter(None, made.get("holder", ())))
+            gate = {} if wrong else change.get("gate", {})
+            self.evidence.setdefault(record.task, []).extend(gate.get("evidence", ()))
         if record.kind in CHANGES and case.kind == "task":
             self.holders.setdefault(record.task, set()).update(filter(None, [record.session]))
         named = ("session.open", "thought", *CHANGES, *DEEDS)
@@ -1599,14 +1617,19 @@ def held(case: Case, record: Record, holder: str | None, made: Any, taken: Any) 
 
 
 def is_release(case: Case, record: Record, made: Any) -> bool:
-    """Whether a person takes a task from its holder, and says why; perhaps in a gap."""
+    """Whether a person takes a task from its holder, and says why."""
+    only = made.keys() == {"holder"} and made["holder"][1] is None
+    return only and is_person_with_reason(case, record)
+
+
+def is_person_with_reason(case: Case, record: Record) -> bool:
+    """Whether a person makes a change and says why in the same call; perhaps in a gap."""
     call = case.ledger.open.get(record.call)
     reasons = [one.task for one in call.changes if one.kind == "thought"] if call else []
     says_why = record.task in reasons or (
         call is not None and case.gaps.between(call.enter.seq, record.seq)
     )
-    is_person = (record.agent or "").startswith(HUMAN)
-    return is_person and says_why and made.keys() == {"holder"} and made["holder"][1] is None
+    return (record.agent or "").startswith(HUMAN) and says_why
 
 
 def is_last_sign(case: Case, holder: str | None, taken: Any, seq: int) -> bool:
@@ -1623,6 +1646,127 @@ def is_creation(made: dict[str, Any], names: Iterable[str]) -> bool:
 
 def is_wrong(now: Any, old: Any, new: Any) -> bool:
     return now is not UNKNOWN and (old != now or old == new)
+
+
+@dataclass(slots=True)
+class Run:
+    """The end of a command, or in a task bundle any deed."""
+
+    session: str | None
+    body: Any
+    begun: int | None  # where it began, if that is known
+    command: str | None = None
+    is_erased: bool = False
+
+
+@dataclass(slots=True)
+class Work:
+    """What hosts reported of a session."""
+
+    edit: int = 0  # the last
+    runs: dict[int, Run] = field(default_factory=dict)
+    begun: dict[tuple[Any, ...], tuple[int, bool]] = field(default_factory=dict)
+
+
+class Gates:
+    """§6, rule 13: the deeds of the sessions that are open, as far as a rule may ask for them."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str | None, Work] = {}
+
+    def take(self, case: Case, record: Record) -> None:
+        if record.kind == "deed" and case.kind == "task":
+            self.work(record).runs[record.seq] = Run(record.session, record.body, None)
+        elif record.kind == "deed":
+            self.observe(record)
+        elif record.kind == "deed.text":
+            self.tell(record)
+        elif record.kind == "session.seal" and case.kind != "task":
+            self.sessions.pop(record.session, None)
+        elif record.kind == "task" and record.body and "gate" in record.body:
+            self.judge(case, record, record.body["gate"])
+
+    def work(self, record: Record) -> Work:
+        return self.sessions.setdefault(record.session, Work())
+
+    def observe(self, record: Record) -> None:
+        """A deed, where all deeds of its session are."""
+        work, body, seq = self.work(record), record.body, record.seq
+        if body["class"] == "edit" and body["event"] != "tool.denied":
+            work.edit = seq
+        if body["class"] != "run":
+            return
+        use = (body["host_session"], body["host_agent"], body["use"])
+        if body["event"] == "tool.begin":
+            work.begun[use] = seq, use not in work.begun and body["late"] is None
+            return
+        begun, is_known = work.begun.pop(use, (seq, False))
+        if body["event"] in ENDS:
+            work.runs[seq] = Run(record.session, body, begun if is_known else None)
+            if len(work.runs) > RUNS:
+                del work.runs[next(iter(work.runs))]
+
+    def tell(self, record: Record) -> None:
+        run = self.work(record).runs.get(record.seq - 1)
+        if run:
+            run.is_erased = record.body is None
+            run.command = None if record.body is None else record.body["command"]
+
+    def judge(self, case: Case, record: Record, gate: Any) -> None:
+        made = record.body["set"]
+        if gate.get("waived"):
+            fits = not gate["evidence"] and is_person_with_reason(case, record)
+        else:
+            fits = len(gate["evidence"]) > 0
+            fits = fits and all([self.proves(case, record, gate, seq) for seq in gate["evidence"]])
+        if not fits or "status" not in made or made["status"][1] != "DONE":
+            case.find(13, "wrong-gate", record.seq, record.task)
+
+    def proves(self, case: Case, record: Record, gate: Any, seq: int) -> bool:
+        """Whether a deed satisfies a rule; what is not here cannot be told, and is noted."""
+        is_whole = case.kind == "log" or (case.kind, case.session) == ("session", record.session)
+        work = self.work(record)
+        run = work.runs.get(seq)
+        if run is None:
+            is_elsewhere = not is_whole and (case.kind == "session" or case.gaps.place(seq) < 0)
+            if is_elsewhere:
+                case.gated.add(record.seq)
+            return is_elsewhere and seq < record.seq
+        if run.is_erased or (gate["after_last_edit"] and not is_whole):
+            case.gated.add(record.seq)
+        is_late = run.begun is None or run.begun < work.edit
+        return (
+            (run.body["class"], run.body["exit"], run.body["late"]) == ("run", gate["exit"], None)
+            and run.body["event"] in ENDS
+            and (run.is_erased or matches(gate["command"], run.command or ""))
+            and not (is_whole and gate["after_last_edit"] and work.edit and is_late)
+        )
+
+
+ENDS = ("tool.end", "tool.failed")
+OPERATORS = re.compile("([;&|<>()$`!#\n\r])")
+
+
+def matches(pattern: str, command: str) -> bool:
+    """Whether a command is of a pattern, in which * is any text without a shell operator."""
+    if len(command) >= MAX_COMMAND or "[redacted:" in command:
+        return False  # it is not known whole
+    wanted, given = OPERATORS.split(pattern), OPERATORS.split(command)
+    return wanted[1::2] == given[1::2] and all(map(covers, wanted[::2], given[::2]))
+
+
+def covers(pattern: str, text: str) -> bool:
+    first, *others = pattern.split("*")
+    if not others:
+        return text == first
+    *middle, last = others
+    at = len(first)
+    for part in middle:
+        at = text.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return text.startswith(first) and text.endswith(last) and len(text) - at >= len(last)
 
 
 # 14 outside
@@ -1703,6 +1847,10 @@ CODES = {
     "wrong-holder": ("rules", "a task is held by the session that moves or claims it"),
     "claimed-change": ("rules", "another session holds the task"),
     "wrong-takeover": ("rules", "a task is taken over from who has given no sign of life since"),
+    "wrong-gate": (
+        "rules",
+        "what it names does not satisfy the rule under which the task was DONE",
+    ),
     "bad-erasure": ("rules", "the erasure names what cannot be erased, or comes later"),
     "erased-payload": ("rules", "an erasure says that the payload is gone"),
 }
@@ -1723,6 +1871,7 @@ NOTES = {
     "erased": "payloads that can no longer be read",
     "evidence": "whether there was a thought about a task that ended",
     "takeover": "for how long the session from which a task was taken over had been silent",
+    "gate": "whether a command was the one that a rule asks for, and ran after the last edit",
     "repeats": "whether the first of two calls with the same key has done the work",
 }
 
@@ -1793,6 +1942,7 @@ def note_what_is_open(case: Case) -> None:
         ("erased", erased, f"{erased} in all"),
         ("evidence", case.excused.count, evidence),
         ("takeover", case.taken.count, counted(case.taken.count, "task")),
+        ("gate", case.gated.count, counted(case.gated.count, "move")),
         ("repeats", case.unseen.count, counted(case.unseen.count, "call")),
     ):
         if applies:

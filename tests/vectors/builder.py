@@ -373,6 +373,7 @@ def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
     own |= thoughts
     sessions |= {made.headers[n - 1]["session"] for n in own}
     own |= ends_of(made, sessions, len(numbered))
+    own |= evidence(made, own)
     calls = {made.headers[n - 1]["call"] for n in own}
     own |= {n for n, h in numbered if h["kind"].startswith("call.") and h["call"] in calls}
     for n, draft in enumerate(log.drafts, 1):
@@ -382,6 +383,18 @@ def task_bundle(log: Log, task: str, depends_on: Iterable[str] = ()) -> Object:
     sealed = {h["session"] for n, h in numbered if n in own and h["kind"] == "session.seal"}
     proven = [n for n in sorted(thoughts) if made.headers[n - 1]["session"] in sealed]
     return {**bundle, "scope": {"task": task}, "proofs": [proof_of(made, n) for n in proven]}
+
+
+def evidence(made: Made, seqs: Iterable[int]) -> set[int]:
+    """The deeds that the records of tasks name, and their texts."""
+    changed = [made.payloads[n - 1][1] for n in seqs if made.drafts[n - 1].kind == "task"]
+    named = {
+        seq for body in changed for seq in json.loads(body).get("gate", {}).get("evidence", ())
+    }
+    numbered = [*enumerate(made.headers, 1)]
+    return {n for n, h in numbered if h["kind"] == "deed" and n in named} | {
+        n for n, h in numbered if h["kind"] == "deed.text" and n - 1 in named
+    }
 
 
 def holders(made: Made, seqs: Iterable[int]) -> set[str]:

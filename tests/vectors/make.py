@@ -17,6 +17,7 @@ from tests.vectors import (
     digests,
     forged,
     further,
+    gates,
     honest,
     malformed,
     of_task,
@@ -27,7 +28,7 @@ from tests.vectors.builder import Object
 
 FAMILIES = (
     *(honest, tampered, forged, malformed, of_task, tail, further, about, digests, claims),
-    deeds,
+    *(deeds, gates),
 )
 
 

@@ -105,6 +105,7 @@ class Person:
 # Hints that the tools' own messages lack: which command helps.
 HINTS = {
     "ERR_CLAIMED": "colibri release TASK --why TEXT takes a task from its holder",
+    "ERR_GATE": "--why TEXT sets the rule aside, which the record shows",
     "ERR_INVALID_TRANSITION": "colibri tasks TASK shows the moves that it can make",
     "ERR_NOT_FOUND": "colibri tasks lists tasks",
     "ERR_SESSION_NOT_FOUND": "colibri sessions lists sessions",

@@ -41,6 +41,7 @@ payload and nonce can be erased and the chain still holds.
                   duration_ms    an integer
                   repeats        the seq of the call.enter of the call that this one repeats
     session.open  session_id, intent, task_id
+                  gates          only where the project has a colibri.toml: its SHA-256
     session.resume  server       the process that goes on with the session (uuid 4)
     thought       thought_id     "R-" and the record's seq
                   index          from 0 in the session
@@ -52,6 +53,9 @@ payload and nonce can be erased and the chain still holds.
                   set            field → [old, new] for FIELDS and `holder`; at creation all of
                                  FIELDS, old null
                   taken          only where a task is taken over: {last, minutes}
+                  gate           only of a move to DONE under a rule: {command, exit,
+                                 after_last_edit, digest, evidence}, and waived: true if a person
+                                 has set the rule aside; evidence has the seqs of deeds
     task.text     task_id, version
                   set            the same for TEXT_FIELDS
     erasure       seqs, reason   whose payloads are gone; only of ERASABLE kinds
@@ -110,7 +114,7 @@ MEMBERS: Mapping[str, frozenset[str]] = {
     ),
     "deed.text": frozenset({"of", "command", "paths", "tree", "text"}),
 }
-OPTIONAL = {"task": frozenset({"taken"})}
+OPTIONAL = {"session.open": frozenset({"gates"}), "task": frozenset({"gate", "taken"})}
 KINDS = tuple(MEMBERS)
 ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text", "deed.text"})
 OUTCOMES = ("ok", "refused", "invalid", "error", "cancelled")

@@ -25,7 +25,7 @@ LINE_OF: Mapping[str, str] = {
         "rules": "second-open outside-session wrong-server bad-pair stray-change missing-change"
         " bad-repeat wrong-digest bad-creation wrong-version wrong-change change-after-end"
         " illegal-move wrong-attempt unknown-task dependency-cycle blocked-move missing-evidence"
-        " wrong-holder claimed-change wrong-takeover bad-erasure erased-payload",
+        " wrong-holder claimed-change wrong-takeover wrong-gate bad-erasure erased-payload",
         "rows": "altered-task altered-session altered-deed foreign-schema",
     }.items()
     for code in codes.split()

@@ -170,6 +170,7 @@ class Parts:
 
     def _open(self, config: "Config") -> None:
         from colibri.server.recorder import Recorder
+        from colibri.store import gate_file
         from colibri.store.sqlite import opening
 
         opened = opening.open_writer(
@@ -180,6 +181,7 @@ class Parts:
             stamp=self.clock.utc().replace(":", "").replace(".", ""),
             new_log=self._ids.log,
         )
+        gates = gate_file.read(config.project)
         try:
             self.journal.recorder = Recorder(
                 opened,
@@ -187,6 +189,7 @@ class Parts:
                 clock=self.clock,
                 health=self.health,
                 config=config,
+                gates=gates,
                 idle_shutdown=lambda: self.life.stop_reason is not None and not len(self.load),
             )
             small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
@@ -197,6 +200,8 @@ class Parts:
             raise
         self._take_in_deeds(config.db_path)
         self.journal.status = "open"
+        if gates.problem is not None:
+            self.log("error", f"[colibri] {gates.problem}; until then no task can be DONE")
         if opened.backup is not None:
             was = f"[colibri] migrated {config.db_path} from version {opened.migrated_from}"
             self.log("info", f"{was}; the file as it was is {opened.backup}")

@@ -170,6 +170,7 @@ class WriteLane(Lane):
             if recorder is None:  # a commit of this round found damage or an I/O error
                 self._serve_without_ledger([], list(calls))
                 break
+            recorder.prepare_gates(calls)
             problem = self.pipeline.round(recorder, calls)
             busy = problem if isinstance(problem, Busy) else None
             if calls:

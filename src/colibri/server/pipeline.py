@@ -232,7 +232,7 @@ class Pipeline:
     def _run_in_round(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
         """Run without a savepoint: it would cost every call and help only the few that fail."""
         changes = recorder.changes()
-        outcome = self._run(call, self._work(call, db=recorder.opened.db, chain=chain))
+        outcome = self._run(call, self._work(call, **recorder.lane(chain)))
         if outcome.is_error and recorder.changes() != changes:
             raise _Again
         return outcome
@@ -242,7 +242,7 @@ class Pipeline:
         from colibri.store.sqlite.transaction import Savepoint
 
         mark = chain.mark()
-        work = self._work(call, db=recorder.opened.db, chain=chain)
+        work = self._work(call, **recorder.lane(chain))
         try:
             with Savepoint(recorder.opened.db):
                 outcome = self._run(call, work)

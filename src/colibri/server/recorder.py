@@ -5,11 +5,13 @@ that is reported to a client, the file must still be the one that was opened, at
 version; after the commit it must still be at its path.
 """
 
+from contextlib import suppress
+
 from colibri.core import ledger as form
-from colibri.core.errors import Damaged
+from colibri.core.errors import ColibriError, Damaged
 from colibri.hook import spool
 from colibri.server.clock import Patience
-from colibri.server.faults import Guard
+from colibri.server.faults import CommitFailed, Guard
 from colibri.server.origin import NOWHERE, recordable
 from colibri.store import ledger, sessions
 from colibri.store.sessions import Caller
@@ -20,10 +22,11 @@ from colibri.tools.schema import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
     from colibri.config import Config
+    from colibri.core.gates import Gates
     from colibri.core.ledger import Entry, Head
     from colibri.server.call import Call
     from colibri.server.clock import Clock
@@ -47,12 +50,14 @@ class Recorder:
         clock: "Clock",
         health: "Health",
         config: "Config",
+        gates: "Gates",
         idle_shutdown: "Callable[[], bool]",
     ) -> None:
         self.patience = Patience(idle_shutdown)
         set_patience(opened.db, self.patience, self._checkpoint_failed)
         head = ledger.head(opened.db)
         self.opened = opened
+        self._gates = self._gates_now = gates
         self.log = ledger.log_id(opened.db)
         self.changes: Callable[[], int] = (
             opened.db.total_changes
@@ -100,6 +105,24 @@ class Recorder:
             self.synced = self._known
         self._health.disk_full = False
         return result
+
+    def lane(self, chain: "Chain") -> "dict[str, Any]":
+        """What a handler that writes is given of its lane."""
+        return {"db": self.opened.db, "chain": chain, "gates": self._gates_now}
+
+    def prepare_gates(self, calls: "Iterable[Call]") -> None:
+        """Record what hosts have reported until now, if a call of a round is judged by it; what
+        cannot be recorded keeps tasks from being DONE.
+        """
+        self._gates_now, path = self._gates, self.opened.path
+        ends = (call.name == "task_update" and "DONE" in _states(call) for call in calls)
+        if self._gates.done is None or not any(ends):
+            return
+        with suppress(ColibriError, CommitFailed):
+            self.take_in(path)
+        if spool.size(path):
+            what = f"what your host reported waits in {path}-spool and cannot be recorded now"
+            self._gates_now = self._gates.but(problem=f"{what}: send the call again in a moment")
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
         """Append a call's enter record and give the call its owner and, if it has none, an id."""
@@ -192,3 +215,8 @@ class Recorder:
                 f"the ledger is not the one this server wrote: record {known.seq} is missing or"
                 " differs; was an older copy restored? Restart to continue with the file as it is"
             )
+
+
+def _states(call: "Call") -> "Any":
+    """The state, or the list of states, that the arguments of a call name."""
+    return (call.plain or {}).get("status", ())

@@ -5,6 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from colibri.config import Config
+    from colibri.core.gates import Gates
     from colibri.core.ledger import Entry
     from colibri.server.call import Call
     from colibri.server.ids import Ids
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 class Work:
     """Made for each run of a handler."""
 
-    __slots__ = ("_chain", "_db", "_ids", "call", "config", "now", "pause")
+    __slots__ = ("_chain", "_db", "_gates", "_ids", "call", "config", "now", "pause")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what each lane adds
         self,
         call: "Call",
         now: str,
@@ -27,6 +28,7 @@ class Work:
         *,
         db: "Connection | None" = None,
         chain: "Chain | None" = None,
+        gates: "Gates | None" = None,
         pause: "Callable[[], None]" = lambda: None,
     ) -> None:
         self.call = call
@@ -35,6 +37,7 @@ class Work:
         self._ids = ids
         self._chain = chain
         self._db = db
+        self._gates = gates
         self.pause = pause
 
     @property
@@ -47,6 +50,11 @@ class Work:
         if self._db is None:
             raise RuntimeError("this server has no database")
         return self._db
+
+    @property
+    def gates(self) -> "Gates":
+        assert self._gates is not None, "only a writing call is judged by them"
+        return self._gates
 
     @property
     def caller(self) -> "Caller":

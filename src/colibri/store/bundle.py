@@ -15,7 +15,7 @@ from colibri.core import merkle
 from colibri.core.errors import Refused, ResourceError
 from colibri.core.ledger import load
 from colibri.core.rows import Row
-from colibri.store import ledger, proofs, sessions
+from colibri.store import gates, ledger, proofs, sessions
 from colibri.store.connection import Connection
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ def of_task(db: Connection, id: str) -> Contents:
     tasks, thoughts = _with_dependencies(db, [id], last), _thoughts_of_task(db, id)
     wanted = {*thoughts, *_of_tasks(db, tasks, last), *_calls_about(db, {id}, 1, last)}
     involved = {*thoughts.values(), *_holders(db, tasks, last), *_workers(db, tasks)}
-    wanted |= _of_holders(db, involved, last)
+    wanted |= _of_holders(db, involved, last) | gates.evidence_of(db, tasks)
     proven: list[dict[str, Any]] = []
     for session in set(thoughts.values()):
         seals = _seqs(db, "session = ? AND kind = 'session.seal'", session)

@@ -77,7 +77,7 @@ class Sign(NamedTuple):
         return max(0.0, age.total_seconds() / 60)
 
 
-def start(
+def start(  # noqa: PLR0913 - what its record says
     db: Connection,
     append: Append,
     id: str,
@@ -86,8 +86,9 @@ def start(
     task_id: str | None,
     caller: Caller,
     now: str,
+    gates: str | None = None,
 ) -> Session:
-    """Open a session; ERR_SESSION_EXISTS."""
+    """Open a session, under the rules of a colibri.toml if it has one; ERR_SESSION_EXISTS."""
     if (there := find(db, id)) is not None:
         use = "continue it with resume: true, or start one"
         use = use if there.root is None else "it is sealed: start one"
@@ -97,6 +98,8 @@ def start(
             session_id=id,
         )
     payload: dict[str, object] = {"session_id": id, "intent": intent, "task_id": task_id}
+    if gates is not None:
+        payload["gates"] = gates
     entry = append("session.open", payload, session=id)
     db.execute(
         "INSERT INTO sessions (session_id, intent, task_id, agent, server, client, host_session,"

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from colibri.core import gates as rules
+from colibri.core.gates import Gates
 from colibri.core.ledger import FIELDS, HELD_FIELDS, TEXT_FIELDS
 from colibri.core.states import TERMINAL, Status, is_retry
-from colibri.store import claims
+from colibri.store import claims, gates
 from colibri.store.append import Append
 from colibri.store.claims import Asked, Claim
 from colibri.store.connection import Connection
@@ -75,6 +77,7 @@ class Change(NamedTuple):
     fields: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
     expected_version: int | None = None
     record_thought: Callable[[], object] | None = None
+    gates: Gates = rules.NONE
 
 
 def update(db: Connection, append: Append, id: str, change: Change) -> Task:
@@ -82,7 +85,7 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
 
     ERR_NOT_FOUND, ERR_CLAIMED, ERR_VERSION_CONFLICT, ERR_INVALID_TRANSITION for a terminal task;
     for depends_on ERR_NOT_FOUND, ERR_CYCLE; for each step ERR_INVALID_TRANSITION, ERR_BLOCKED,
-    ERR_WRITEBACK_REQUIRED.
+    ERR_WRITEBACK_REQUIRED; last ERR_GATE.
     """
     task = get(db, id)
     claim = claims.settle(db, task, change.asked)
@@ -95,13 +98,14 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
         check_cycle(db, task, [other.number for other in dependencies])
     with_thought = change.record_thought is not None
     check_moves(db, task, change.steps, dependencies, with_thought=with_thought)
+    gate = _gate(db, id, change)
     if change.record_thought is not None:
         change.record_thought()
     wanted = {**fields, "holder": claim.holder}
     changed = {name: value for name, value in wanted.items() if value != _value(task, name)}
     if not change.steps and not changed:
         return task
-    after = _record(append, task, change.steps, changed, claim, change.asked.now)
+    after = _record(append, task, change, changed, claim, gate)
     if dependencies is not None and "depends_on" in changed:
         _link(db, task.number, dependencies)
         after = after._replace(open_dependencies=_open(dependencies))
@@ -110,18 +114,27 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
     return after
 
 
+def _gate(db: Connection, id: str, change: Change) -> dict[str, object] | None:
+    """What was checked of a move to DONE; None if no rule asks for it, or there is no such move."""
+    if Status.DONE not in change.steps:
+        return None
+    session, agent = change.asked.session, change.asked.agent
+    waives = gates.may_waive(agent, with_thought=change.record_thought is not None)
+    return gates.gate_of(db, change.gates, id, session and session.session_id, waives=waives)
+
+
 def _record(
     append: Append,
     task: Task,
-    steps: Sequence[str],
+    change: Change,
     changed: dict[str, Any],
     claim: Claim,
-    now: str,
+    gate: dict[str, object] | None,
 ) -> Task:
     """Append the records of a change; the task as they leave it."""
     id, text = task.task_id, _pairs(task, changed, TEXT_FIELDS)
     fields, after = _pairs(task, changed, HELD_FIELDS), task
-    for to in steps or ([task.status] if fields else []):
+    for to in change.steps or ([task.status] if fields else []):
         if to != after.status:
             fields["status"] = [after.status, to]
         retry = is_retry(Status(after.status), Status(to))
@@ -129,6 +142,8 @@ def _record(
         payload = {"task_id": id, "version": version, "attempt": attempt, "set": fields}
         if claim.taken is not None and after is task:
             payload["taken"] = claim.taken._asdict()
+        if gate is not None and to == Status.DONE:
+            payload["gate"] = gate
         seq = append("task", payload, task=id).seq
         began = seq if retry else after.attempt_seq
         after = after._replace(status=to, version=version, attempt=attempt, attempt_seq=began)
@@ -141,7 +156,7 @@ def _record(
         changed = {**changed, "depends_on": tuple(changed["depends_on"])}
     if after.status in TERMINAL:
         changed = {**changed, "holder": None}  # a claim ends with its task
-    return after._replace(updated_at=now, **changed)
+    return after._replace(updated_at=change.asked.now, **changed)
 
 
 def _pairs(task: Task, changed: dict[str, Any], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -239,6 +239,7 @@ def update(work: Work, args: Update) -> Whole:
         fields=fields,
         expected_version=args.expected_version,
         record_thought=None if args.thought is UNSET else _recording(work, args),
+        gates=work.gates,
     )
     return Whole(*_whole(task_changes.update(work.db, work.record, args.task_id, change)))
 

@@ -11,6 +11,7 @@ from colibri.store.append import Append
 
 if TYPE_CHECKING:
     from colibri.config import Config
+    from colibri.core.gates import Gates
     from colibri.store.connection import Connection
     from colibri.store.sessions import Caller
 
@@ -28,6 +29,10 @@ class Work(Protocol):
     @property
     def db(self) -> "Connection":
         """The lane's connection, inside a transaction."""
+
+    @property
+    def gates(self) -> "Gates":
+        """The project's rules; of a writing call alone."""
 
     @property
     def caller(self) -> "Caller":

@@ -178,6 +178,7 @@ def start(work: Work, args: Start) -> Started:
             intent=args.intent or "",
             task_id=args.task_id,
             caller=caller,
+            gates=work.gates.digest,
             now=work.now,
         )
     return Started(

@@ -35,6 +35,8 @@ const MAX_LINKS = 5_000; // of dependencies, from one end at least
 const MAX_LISTED = 100; // of each list; also characters of a text that is shown
 const MAX_NAME = 128; // characters of what a client says of itself
 const MAX_COMMAND = 4096; // characters
+const MAX_PATTERN = 1024; // characters
+const RUNS = 64; // commands of a session that are remembered, the last ones
 const NOWHERE = Number.MAX_SAFE_INTEGER + 1; // beyond every record
 const FORMAT = "colibri-bundle/2";
 const ZEROS = "0".repeat(64);
@@ -168,6 +170,7 @@ class Case {
   isWhole = true; // whether that with which the scope begins or ends is there
   sessions = new Set(); // whose opening and seal belong in
   tasks = new Set(); // whose changes belong in
+  evidence = new Set(); // the deeds that these name
   calls = new Seen(); // that wrote what belongs in
   openings = new Seen(); // the sessions whose opening is here
   // The chain
@@ -183,6 +186,7 @@ class Case {
   trail = new Trail();
   ledger = new Calls();
   replay = new Replay();
+  gates = new Gates();
   proofs = new Proofs();
   deeds = new Deeds();
   seals = new Listed();
@@ -194,6 +198,7 @@ class Case {
   excused = new Listed(); // moves whose evidence may lie in a gap
   unseen = new Listed(); // repeats of what lies in a gap
   taken = new Listed(); // take-overs
+  gated = new Listed(); // moves whose evidence is not here as a whole
   notes = [];
 
   constructor(root, head) {
@@ -282,6 +287,7 @@ function take(case_, [header, nonce, body]) {
   if (case_.kind === "thoughts") return;
   case_.trail.take(case_, record); // 10
   case_.replay.take(case_, record, disclosed); // 13
+  if (disclosed) case_.gates.take(case_, record); // 13
   if (DEEDS.includes(record.kind) && disclosed) case_.deeds.take(case_, record); // 12
   else if (isOfCall(case_, record, disclosed)) case_.ledger.take(case_, record); // 12
 }
@@ -321,11 +327,13 @@ const SHAPES = {
   digest: "sha256=hash size=int",
   "call.exit": `enter=seq tool=text outcome=outcome code=text? result_sha256=hash? duration_ms=int
     repeats=seq?`,
-  "session.open": "session_id=text intent=text task_id=text?",
+  "session.open": "session_id=text intent=text task_id=text? gates+=hash",
   "session.resume": "server=uuid",
   thought: "thought_id=text index=int type=thinking content=text prev=hash",
   "session.seal": "root=hash count=seq first_seq=seq last_seq=seq",
-  task: "task_id=text version=seq attempt=seq set=fields-changed taken+=taken",
+  task: "task_id=text version=seq attempt=seq set=fields-changed taken+=taken gate+=gate",
+  gate: `command=pattern exit=integer after_last_edit=flag digest=hash evidence=seq*64
+    waived+=true`,
   taken: "last=seq minutes=int",
   "task.text": "task_id=text version=seq set=texts-changed",
   erasure: "seqs=some-seqs reason=text?",
@@ -387,6 +395,9 @@ const TESTS = {
   text: (value) => typeof value === "string",
   name: (value) => typeof value === "string" && [...value].length <= MAX_NAME,
   command: (value) => typeof value === "string" && [...value].length <= MAX_COMMAND,
+  pattern: (value) => typeof value === "string" && [...value].length <= MAX_PATTERN,
+  flag: (value) => typeof value === "boolean",
+  true: (value) => value === true,
   integer: (value) => Number.isSafeInteger(value),
   object: isObject,
   int: (value) => Number.isSafeInteger(value) && value >= 0,
@@ -1021,12 +1032,13 @@ function isOwn(case_, { kind, seq, session, task }, isThere) {
   if (case_.kind === "session") {
     return session === case_.session && ([...TRAIL, ...DEEDS].includes(kind) || isInside);
   }
+  if (DEEDS.includes(kind)) return case_.evidence.has(kind === "deed" ? seq : seq - 1);
   return kind === "thought" && task === case_.task;
 }
 
 /** Read the bundle for what belongs into it: its stretch and its tasks, then their calls. */
 async function findScope(case_, file) {
-  const [needs, holders] = [new Map(), new Map()];
+  const [needs, holders, evidence] = [new Map(), new Map(), new Map()];
   const add = (sets, task, ids) => {
     if (!sets.has(task)) sets.set(task, new Set());
     for (const id of ids ?? []) if (id !== null) sets.get(task).add(id);
@@ -1054,6 +1066,7 @@ async function findScope(case_, file) {
       const made = wrong === "" ? change.set : {};
       for (const ids of made.depends_on ?? []) add(needs, task, ids);
       add(holders, task, made.holder);
+      add(evidence, task, wrong === "" ? change.gate?.evidence : []);
     }
     if (CHANGES.includes(kind) && case_.kind === "task") add(holders, task, [session]);
     const isWork = ["session.open", "thought", ...CHANGES, ...DEEDS].includes(kind);
@@ -1068,6 +1081,7 @@ async function findScope(case_, file) {
   for (const task of case_.tasks) { // a Set grows while it is walked through
     for (const id of needs.get(task) ?? []) case_.tasks.add(id);
     for (const id of holders.get(task) ?? []) case_.sessions.add(id);
+    for (const seq of evidence.get(task) ?? []) case_.evidence.add(seq);
   }
   if (case_.kind !== "thoughts") await findCalls(case_, file);
 }
@@ -1739,13 +1753,18 @@ function* held(case_, record, holder, made, taken) {
   if (isAnothers && !isRelease(case_, record, made)) yield "claimed-change"; // 12
 }
 
-/** Whether a person takes a task from its holder, and says why; perhaps in a gap. */
-function isRelease({ ledger, gaps }, { seq, call: id, agent, task }, made) {
+/** Whether a person takes a task from its holder, and says why. */
+function isRelease(case_, record, made) {
+  return Object.keys(made).join() === "holder" && made.holder[1] === null &&
+    isPersonWithReason(case_, record);
+}
+
+/** Whether a person makes a change and says why in the same call; perhaps in a gap. */
+function isPersonWithReason({ ledger, gaps }, { seq, call: id, agent, task }) {
   const call = ledger.open.get(id);
   const saysWhy = call !== undefined && (gaps.between(call.enter.seq, seq) ||
     call.changes.some((one) => one.kind === "thought" && one.task === task));
-  return (agent ?? "").startsWith(HUMAN) && saysWhy && Object.keys(made).join() === "holder" &&
-    made.holder[1] === null;
+  return (agent ?? "").startsWith(HUMAN) && saysWhy;
 }
 
 /** Whether a take-over names the last sign of life; only a whole log shows them all. */
@@ -1753,6 +1772,105 @@ function isLastSign(case_, holder, taken, seq) {
   if (taken === null || taken.last >= seq) return false;
   const known = case_.trail.signs.get(holder) ?? 0;
   return taken.last === known || (case_.kind !== "log" && taken.last > known);
+}
+
+/** §6, rule 13: the deeds of the sessions that are open, as far as a rule may ask for them. */
+class Gates {
+  sessions = new Map(); // of each its last edit, its last commands, and those that have begun
+
+  take(case_, record) {
+    const { kind, seq, body } = record;
+    if (kind === "deed" && case_.kind === "task") {
+      this.work(record).runs.set(seq, { body, begun: null, command: null, isErased: false });
+    } else if (kind === "deed") {
+      this.observe(record);
+    } else if (kind === "deed.text") {
+      const run = this.work(record).runs.get(seq - 1);
+      if (run) Object.assign(run, { isErased: body === null, command: body?.command ?? null });
+    } else if (kind === "session.seal" && case_.kind !== "task") {
+      this.sessions.delete(record.session);
+    } else if (kind === "task" && body !== null && "gate" in body) {
+      this.judge(case_, record, body.gate);
+    }
+  }
+
+  work({ session }) {
+    if (!this.sessions.has(session)) {
+      this.sessions.set(session, { edit: 0, runs: new Map(), begun: new Map() });
+    }
+    return this.sessions.get(session);
+  }
+
+  /** A deed, where all deeds of its session are. */
+  observe(record) {
+    const { seq, body } = record;
+    const work = this.work(record);
+    if (body.class === "edit" && body.event !== "tool.denied") work.edit = seq;
+    if (body.class !== "run") return;
+    const use = dump([body.host_session, body.host_agent, body.use]);
+    const before = work.begun.get(use);
+    if (body.event === "tool.begin") {
+      work.begun.set(use, { seq, isKnown: before === undefined && body.late === null });
+      return;
+    }
+    work.begun.delete(use);
+    if (!ENDS.includes(body.event)) return;
+    const begun = before?.isKnown ? before.seq : null;
+    work.runs.set(seq, { body, begun, command: null, isErased: false });
+    if (work.runs.size > RUNS) work.runs.delete(work.runs.keys().next().value);
+  }
+
+  judge(case_, record, gate) {
+    const { seq, task, body: { set: made } } = record;
+    const fits = gate.waived
+      ? gate.evidence.length === 0 && isPersonWithReason(case_, record)
+      : gate.evidence.length > 0 &&
+        gate.evidence.map((one) => this.proves(case_, record, gate, one)).every(Boolean);
+    if (!fits || made.status?.[1] !== "DONE") case_.find(13, "wrong-gate", seq, task);
+  }
+
+  /** Whether a deed satisfies a rule; what is not here cannot be told, and is noted. */
+  proves(case_, record, gate, seq) {
+    const isOurs = case_.kind === "session" && case_.session === record.session;
+    const isWhole = case_.kind === "log" || isOurs;
+    const work = this.work(record);
+    const run = work.runs.get(seq);
+    if (run === undefined) {
+      const isElsewhere = !isWhole && (case_.kind === "session" || case_.gaps.place(seq) < 0);
+      if (isElsewhere) case_.gated.add(record.seq);
+      return isElsewhere && seq < record.seq;
+    }
+    if (run.isErased || (gate.after_last_edit && !isWhole)) case_.gated.add(record.seq);
+    const isOlder = run.begun === null || run.begun < work.edit;
+    const { class: class_, exit, late, event } = run.body;
+    return class_ === "run" && exit === gate.exit && late === null && ENDS.includes(event) &&
+      (run.isErased || matches(gate.command, run.command ?? "")) &&
+      !(isWhole && gate.after_last_edit && work.edit > 0 && isOlder);
+  }
+}
+
+const ENDS = ["tool.end", "tool.failed"];
+const OPERATORS = /([;&|<>()$`!#\n\r])/;
+
+/** Whether a command is of a pattern, in which * is any text without a shell operator. */
+function matches(pattern, command) {
+  if ([...command].length >= MAX_COMMAND || command.includes("[redacted:")) return false;
+  const [wanted, given] = [pattern.split(OPERATORS), command.split(OPERATORS)];
+  return wanted.length === given.length && wanted.every((part, at) =>
+    (at % 2 === 0 ? covers(part, given[at]) : part === given[at]));
+}
+
+function covers(pattern, text) {
+  const [first, ...others] = pattern.split("*");
+  if (others.length === 0) return text === first;
+  const last = others.pop();
+  let at = first.length;
+  for (const part of others) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return text.startsWith(first) && text.endsWith(last) && text.length - at >= last.length;
 }
 
 // 14 outside
@@ -1831,6 +1949,7 @@ export const CODES = {
   "wrong-holder": ["rules", "a task is held by the session that moves or claims it"],
   "claimed-change": ["rules", "another session holds the task"],
   "wrong-takeover": ["rules", "a task is taken over from who has given no sign of life since"],
+  "wrong-gate": ["rules", "what it names does not satisfy the rule under which the task was DONE"],
   "bad-erasure": ["rules", "the erasure names what cannot be erased, or comes later"],
   "erased-payload": ["rules", "an erasure says that the payload is gone"],
 };
@@ -1851,6 +1970,7 @@ export const NOTES = {
   "erased": "payloads that can no longer be read",
   "evidence": "whether there was a thought about a task that ended",
   "takeover": "for how long the session from which a task was taken over had been silent",
+  "gate": "whether a command was the one that a rule asks for, and ran after the last edit",
   "repeats": "whether the first of two calls with the same key has done the work",
 };
 
@@ -1920,6 +2040,7 @@ function noteWhatIsOpen(case_, erased) {
     ["erased", erased > 0, `${erased} in all`],
     ["evidence", excused.count > 0, `${excused.count} in all, first ${excused.items[0]}`],
     ["takeover", taken.count > 0, counted(taken.count, "task")],
+    ["gate", case_.gated.count > 0, counted(case_.gated.count, "move")],
     ["repeats", unseen.count > 0, counted(unseen.count, "call")],
   ]) {
     if (applies) case_.note(code, fact);

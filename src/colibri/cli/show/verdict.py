@@ -63,6 +63,7 @@ MEANINGS = {
     "wrong-holder": "a task was claimed for another session, or moved without a claim",
     "claimed-change": "a task was changed while another session held it",
     "wrong-takeover": "a task was taken over, but its holder had not been silent as claimed",
+    "wrong-gate": "a task was done, but what it names as proof does not satisfy the rule",
     "bad-erasure": "it names something that cannot be erased",
     "erased-payload": "an erasure says that the content is gone",
     "altered-task": "tools show a task differently from its records",

@@ -104,13 +104,15 @@ class Exit(Payload):
         return explained and are_hashes(hashes)
 
 
-class SessionOpen(Payload):
+class SessionOpen(Payload, kw_only=True, omit_defaults=True):
+    gates: str | UnsetType = UNSET
     intent: str
     session_id: str
     task_id: str | None
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
-        return self.session_id == session and self.task_id == task
+        hashes = [] if self.gates is UNSET else [self.gates]
+        return self.session_id == session and self.task_id == task and are_hashes(hashes)
 
 
 class SessionResume(Payload):
@@ -168,12 +170,36 @@ class Taken(Struct, forbid_unknown_fields=True, gc=False):
     minutes: Natural
 
 
+class Gate(Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True, gc=False):
+    """The rule under which a task became DONE, and the deeds that satisfied it."""
+
+    after_last_edit: bool
+    command: Annotated[str, Meta(max_length=1024)]
+    digest: str
+    evidence: Annotated[list[Seq], Meta(max_length=64)]
+    exit: Integer
+    waived: bool | UnsetType = UNSET
+
+    @property
+    def is_waived(self) -> bool:
+        return self.waived is not UNSET
+
+    @property
+    def fits(self) -> bool:
+        return are_hashes([self.digest]) and self.waived is not False
+
+
 class TaskFields(Payload, kw_only=True, omit_defaults=True):
     attempt: Seq
+    gate: Gate | UnsetType = UNSET
     set: FieldChanges
     taken: Taken | UnsetType = UNSET
     task_id: str
     version: Seq
+
+    @property
+    def gated(self) -> Gate | None:
+        return None if self.gate is UNSET else self.gate
 
     @property
     def takeover(self) -> Taken | None:
@@ -182,7 +208,8 @@ class TaskFields(Payload, kw_only=True, omit_defaults=True):
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
         lists = self.set.get("depends_on", ())
         distinct = all(ids is None or len({*ids}) == len(ids) for ids in lists)
-        return self.task_id == task and distinct and len(self.set) > 0
+        fits = self.task_id == task and distinct and len(self.set) > 0
+        return fits and (self.gate is UNSET or self.gate.fits)
 
 
 class TaskTexts(Payload):

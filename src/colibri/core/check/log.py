@@ -45,6 +45,7 @@ class Rules(Protocol):
     """Who is shown every record of a sound log, with None for a payload that is erased."""
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None: ...
+    def notes(self) -> Iterable[Note]: ...
     def finish(self) -> tuple[tuple[OpenCall, ...], Coverage]: ...
 
 
@@ -249,6 +250,8 @@ class LogCheck:
             yield Note("outside-head", f"the records after {self._outside.seq} are newer than it")
         if self._erased:
             yield Note("erased", f"payloads that can no longer be read: {len(self._erased)} in all")
+        if self._rules is not None:
+            yield from self._rules.notes()
         if not self._found.sound:
             yield Note("skipped", "what builds on records that are not intact or complete")
 

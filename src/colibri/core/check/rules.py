@@ -1,15 +1,16 @@
 """Rules: which rule is shown which record."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from colibri.core.check.calls import Calls, Others
 from colibri.core.check.deeds import Deeds
+from colibri.core.check.gates import Gates
 from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Sessions
 from colibri.core.check.tasks import Tasks
-from colibri.core.report import Coverage, Findings, OpenCall
+from colibri.core.report import Coverage, Findings, Note, OpenCall
 from colibri.core.rows import Row
 
 
@@ -28,6 +29,7 @@ class Rules:
             found, self.tasks, self.sessions, from_start=session is None, remember=remember
         )
         self.deeds = Deeds(found, self.calls, self.sessions, self.tasks, session)
+        self.gates = Gates(found)
         self._session = session
         self._others: Others = {
             "session.open": self._open,
@@ -37,8 +39,8 @@ class Rules:
             "task": self._task,
             "task.text": self._task,
             "erasure": lambda row, said: None,
-            "deed": self.deeds.take,
-            "deed.text": self.deeds.text,
+            "deed": self._deed,
+            "deed.text": self._deed_text,
         }
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Payload | None]) -> None:
@@ -48,6 +50,11 @@ class Rules:
     def show(self, row: Row, said: Payload | None) -> None:
         """A record that is neither enter nor exit, by itself."""
         self._others[row.kind](row, said)
+
+    def notes(self) -> Iterable[Note]:
+        """What could not be told."""
+        if count := self.gates.unread:
+            yield Note("gate", f"moves to DONE whose command is erased: {count} in all")
 
     def finish(self) -> tuple[tuple[OpenCall, ...], Coverage]:
         """The calls that are still open, and how much of the work the deeds show."""
@@ -71,12 +78,23 @@ class Rules:
         self.calls.change(row, said)
         self.sessions.seal(row, said, self.calls.caller)
         self.deeds.seal(row.session)
+        self.gates.seal(row.session)
+
+    def _deed(self, row: Row, said: Any) -> None:
+        self.deeds.take(row, said)
+        self.gates.deed(row, said)
+
+    def _deed_text(self, row: Row, said: Any) -> None:
+        self.deeds.text(row, said)
+        self.gates.text(row, said)
 
     def _task(self, row: Row, said: Any) -> None:
         self.calls.change(row, said)
         self.sessions.change(row, self.calls.caller)
         if self._session is None:
             self.tasks.take(row, said, self.calls.reasons)
+        if self._session in (None, row.session):
+            self.gates.task(row, said, self.calls.reasons)
 
     def _name_task(self, row: Row) -> None:
         if row.task is not None and self._session is None:

@@ -83,6 +83,7 @@ export const FINDINGS = {
   "wrong-holder": "gives a task to a session that did not ask for it, or moves it without taking it",
   "claimed-change": "changes a task that another session held",
   "wrong-takeover": "takes over a task in a way that does not fit the records",
+  "wrong-gate": "calls a task done under a rule that the commands it names do not satisfy",
   "bad-erasure": "erases what cannot be erased",
   "erased-payload": "should be erased, but its content is here",
 };
@@ -131,6 +132,7 @@ const REFUSALS = {
       ? "the task waits for others that are not finished"
       : `the task waits for ${waiting.slice(0, 5).join(", ")}, not finished then`,
   ERR_WRITEBACK_REQUIRED: () => "no thought about the task had been recorded, so it could not be called done",
+  ERR_GATE: () => "the command that colibri.toml asks for had not been seen, so it could not be called done",
   ERR_CLAIMED: ({ holder }) =>
     holder === null
       ? "another session held the task, or another process had resumed this session"

@@ -1,0 +1,60 @@
+"""Deeds put into the ledger of a project, as a hook does it while a server works there."""
+
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from colibri.store import ledger
+from colibri.store.deeds import Arrival, Deed, record
+from colibri.store.ledger import Chain
+from colibri.store.sqlite import opening
+from colibri.store.sqlite.transaction import Transaction
+from tests.support.ledger_writer import DEED, nonce
+
+HOST = "host-session-1"
+
+
+def observe(project: Path, *, late: str | None = None, **said: Any) -> int:
+    """Record a deed of the host HOST: a command that has ended, unless something else is said. The
+    place of its record."""
+    path = str(project / "data" / "colibri.db")
+    opened = opening.open_writer(
+        path,
+        lock_timeout=10,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="",
+        new_log=lambda: "",
+    )
+    try:
+        arrival = Arrival(
+            call=str(uuid.uuid4()),
+            bind_call=str(uuid.uuid4()),
+            at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            late=late,
+            lost=0,
+        )
+        with Transaction(opened.db, durable=False):
+            chain = Chain(opened.db, ledger.log_id(opened.db), nonce)
+            made = Deed(**{**DEED, "host_session": HOST, **said})
+            entry = record(opened.db, chain, made, arrival, minutes=60)
+        assert entry is not None
+        return entry.seq - (said.get("command") is not None or bool(said.get("paths")))
+    finally:
+        opening.close(opened)
+
+
+def run(project: Path, command: str, exit: int | None = 0, **said: Any) -> int:
+    """A command from its begin to its end; the place of the record of its end."""
+    use = f"use-{uuid.uuid4()}"
+    observe(project, event="tool.begin", use=use, command=command)
+    event = "tool.end" if exit == 0 else "tool.failed"
+    return observe(
+        project, **{"event": event, "use": use, "command": command, "exit": exit, **said}
+    )
+
+
+def edit(project: Path, **said: Any) -> int:
+    return observe(project, class_="edit", use=f"use-{uuid.uuid4()}", paths=("a.py",), **said)
