@@ -97,10 +97,20 @@ def task_bundle(lab: Lab, task: str) -> bytes:
     return b"".join(bundle.write(lab.db, bundle.of_task(lab.db, task)))
 
 
+def log_bundle(lab: Lab) -> bytes:
+    return b"".join(bundle.write(lab.db, bundle.whole_log(lab.db)))
+
+
 def evidence_in(path: Path) -> JSON:
     """The bundle that a report holds."""
     _, _, rest = path.read_text("utf-8").partition('<script type="application/json" id="evidence">')
     return bundle_from(rest.partition("</script>")[0].strip().encode())
+
+
+def record_with(path: Path, words: bytes) -> int:
+    """The seq of the first record of a report whose payload has some words."""
+    entries = [(int(seq), item["body"]) for seq, item in evidence_in(path)["payloads"].items()]
+    return next(seq for seq, body in entries if words in b64decode(body))
 
 
 def with_evidence(path: Path, evidence: JSON) -> Path:

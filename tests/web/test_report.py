@@ -22,6 +22,8 @@ from tests.web import story as real
 from tests.web.browser import (
     Reader,
     evidence_in,
+    log_bundle,
+    record_with,
     session_bundle,
     task_bundle,
     with_byte_changed,
@@ -95,11 +97,11 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
     page: Path, reader: NewReader
 ) -> None:
     """A decoded payload's byte, encoded again: the JSON stays valid, the commitment does not."""
-    seq = _record_with(page, b"rounding per line")
+    seq = record_with(page, b"rounding per line")
     ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     assert ada.verdict == "bad"
     assert f"Record {seq} has content that was altered" in ada.text("#alarm")
-    assert ada.text("#verdict-word") == "Do not trust this report"
+    assert ada.text("#verdict-word") == "Do not trust this report."
     assert ada.page.is_visible("#findings")  # a bad verdict opens by itself
     assert "altered-payload" in ada.text("#findings")
     assert ada.page.title().startswith("BAD: ")
@@ -115,7 +117,7 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
 
 def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewReader) -> None:
     """Its header is untouched, and so is the tree: the text beside them is another."""
-    seq = _record_with(page, b"rounding per line")
+    seq = record_with(page, b"rounding per line")
     ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     expect(ada.page.locator("#tree-root")).to_contain_text(
         "But of 1 of them the text shown here is not the one that was hashed."
@@ -135,11 +137,6 @@ def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewRead
     assert green != ada.page.evaluate(marked, "#proof > p")
     stroke = "getComputedStyle(document.querySelector('#tree path[data-mark=path]')).stroke"
     assert green != ada.page.evaluate(stroke)
-
-
-def _record_with(page: Path, words: bytes) -> int:
-    entries = [(int(seq), item["body"]) for seq, item in evidence_in(page)["payloads"].items()]
-    return next(seq for seq, body in entries if words in b64decode(body))
 
 
 def test_it_says_no_more_than_holds_without_a_value_from_elsewhere(
@@ -190,7 +187,7 @@ def test_evidence_that_lacks_the_end_it_names_is_bad_by_itself(
     evidence = evidence_in(page)
     evidence["headers"].pop()
     ada = reader(with_evidence(page, evidence))
-    assert ada.text("#verdict-word") == "Do not trust this report"
+    assert ada.text("#verdict-word") == "Do not trust this report."
     assert "because the records themselves are damaged" in ada.text("#not-checked")
     assert ada.page.locator("#findings button").count() == 0
 
@@ -199,7 +196,7 @@ def test_a_call_of_this_session_without_its_content_is_not_called_anything_else(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     evidence = evidence_in(page)
-    exit = _record_with(page, b"ERR_NOT_FINALIZED")
+    exit = record_with(page, b"ERR_NOT_FINALIZED")
     for seq in (exit - 1, exit):
         evidence["payloads"].pop(str(seq))
     ada = reader(with_evidence(page, evidence))
@@ -779,7 +776,7 @@ def test_an_injected_script_does_not_run(page: Path, reader: NewReader) -> None:
 def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
     text = page.read_text("utf-8")
     forged = page.with_name("changed.html")
-    forged.write_text(text.replace('"Do not trust this report"', '"Good"'), "utf-8")
+    forged.write_text(text.replace('"Do not trust this report."', '"Good"'), "utf-8")
     ada = reader(forged, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
     assert "If this text stays, the page’s program did not run" in ada.text("#trust")
@@ -947,6 +944,35 @@ def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
     assert ada.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     ada.page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert ada.page.locator(".entry").count() == 100
+
+
+def test_a_large_picture_of_tasks_tells_what_it_leaves_out_and_offers_it(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    """Unfinished tasks come first; short dashes stand for arrows from what is not drawn."""
+    lab = in_memory()
+    tasks = [lab.create("first").task_id]
+    for _ in range(59):
+        tasks.append(lab.create("next", tasks[-1]).task_id)
+    lab.create("alone")
+    for task in tasks[:30]:
+        lab.give_evidence(task)
+        lab.move(task, *TO_VERIFY, "DONE")
+    ada = reader(write_page(tmp_path / "report.html", log_bundle(lab)))
+    assert ada.page.locator(".box").count() == 40
+    shown = ada.page.locator(".box .box-id").all_text_contents()
+    assert set(tasks[30:]) <= set(shown)
+    caption = ada.text("#task-drawn")
+    assert "Drawn are 40 of 60 linked tasks, unfinished ones first." in caption
+    cut = sum(a not in shown and b in shown for a, b in pairwise(tasks))
+    assert f"{cut} arrow{'s' if cut > 1 else ''} come{'' if cut > 1 else 's'} from tasks" in caption
+    assert ada.page.locator(".stub").count() == cut
+    assert "1 task has no arrows and is only listed below." in caption
+    ada.page.click("#draw-all")
+    assert ada.page.locator(".box").count() == 60
+    assert "Drawn are" not in ada.text("#task-drawn")
+    assert ada.page.locator(".stub").count() == 0
+    assert not ada.page.is_visible("#draw-all")
 
 
 @pytest.mark.parametrize("width", [360, 390])

@@ -35,8 +35,9 @@ const EYEBROWS = {
 };
 
 /** The head and the roots that this file holds. */
-function values({ head, sessions }) {
-  const sealed = sessions.filter(({ seal }) => seal?.body);
+function values({ head, sessions, scope }) {
+  const isOwn = ({ id }) => scope.kind !== "session" || id === scope.id;
+  const sealed = sessions.filter((session) => session.seal?.body && isOwn(session));
   const name = ({ id }) => (sealed.length === 1 ? "Root" : `Root of ${plain(id, 64)}`);
   const roots = sealed.slice(0, MOST).map((session) => [name(session), rootOf(session.seal.body)]);
   return [...roots, ["Head", `${head.seq}:${head.leaf}`]].map(([title, value]) =>

@@ -51,9 +51,9 @@ export function showVerdict(verdict, brought, timeline) {
 /** The one line: a few words, and what they rest on. */
 function line(verdict, brought) {
   if (isOnlyTheValue(verdict)) return [`This is another ${nounOf(verdict)}`, "than the one you were told about."];
-  if (isUncovered(verdict)) return ["Cannot compare", "this file does not hold the record that your head belongs to."];
-  if (verdict.verdict === "bad") return ["Do not trust this report", "its records were altered, or some are missing."];
-  if (verdict.verdict === "cannot tell") return ["Could not be checked", "so nothing below is proven."];
+  if (isUncovered(verdict)) return ["Cannot compare.", "This file does not hold the record that your head belongs to."];
+  if (verdict.verdict === "bad") return ["Do not trust this report.", "Its records were altered, or some are missing."];
+  if (verdict.verdict === "cannot tell") return ["Could not be checked.", "Nothing below is proven."];
   const { records } = verdict.bundle;
   if (brought !== null) return [known(verdict, brought), upTo(brought)];
   const open = mayLackItsEnd(verdict) ? " The end is open." : "";
@@ -78,8 +78,8 @@ function upTo({ root, covered, left }) {
 /** It was not possible to check at all. */
 export function showProblem(problem) {
   document.body.dataset.verdict = "unclear";
-  $("verdict-word").textContent = "Could not be checked";
-  $("verdict-note").textContent = "so nothing below is proven.";
+  $("verdict-word").textContent = "Could not be checked.";
+  $("verdict-note").textContent = "Nothing below is proven.";
   $("verdict").open = true;
   const why = `The check itself failed: ${plain(String(problem), 300)}.`;
   $("trust").textContent = `${why} Save the evidence below, and check it with colibri_verify.py.`;
@@ -125,8 +125,7 @@ function trust(verdict, brought) {
   const end = mayLackItsEnd(verdict);
   const known = [...says(fitting(verdict)), ...(end ? [el("p", { class: "unclear" }, end)] : [])];
   return brought !== null ? known : [...known, ...says(
-    "Whoever has the file could have rewritten all of it. A root or head that you received separately rules that out: " +
-      "paste it here.",
+    "Whoever has the file could have rewritten all of it. A root or head that you received separately rules that out.",
   )];
 }
 
