@@ -72,6 +72,80 @@ def test_a_member_is_added_to_any_document_and_the_rest_stays(
         assert not "".join(gone).strip(), "only blanks of an empty object may go"
 
 
+LIST = ("mcpServers", "on")
+OURS = {"hooks": [{"command": "x # ours"}]}
+
+
+@st.composite
+def lists(draw: Any) -> tuple[str, dict[str, Any]]:
+    """Documents with a list at LIST, or without one."""
+    data = draw(st.dictionaries(st.sampled_from(["a", "on"]), values, max_size=2))
+    if draw(st.booleans()):
+        inside = draw(st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2))
+        if draw(st.booleans()):
+            inside["on"] = draw(st.lists(values, max_size=3))
+        data["mcpServers"] = inside
+    return draw(fillers) + written(draw, data) + draw(fillers), data
+
+
+@given(lists())
+def test_an_item_is_added_to_a_list_and_taken_out_again(
+    document: tuple[str, dict[str, Any]],
+) -> None:
+    text, data = document
+    inside = data.get("mcpServers", {})
+    new = ALL.append(text, LIST, OURS)
+    assert plain(new) == {**data, "mcpServers": {**inside, "on": [*inside.get("on", []), OURS]}}
+    again = ALL.drop(new, LIST, lambda item: item == OURS)
+    assert ALL.drop(again, LIST, lambda item: item == OURS) == again
+    empty = not inside or not inside.get("on", [0])  # what was empty before is gone after
+    if not empty:
+        assert plain(again) == data
+    assert "".join(again.split()) == "".join(text.split()) or empty
+
+
+@given(lists(), st.integers(0, 3))
+def test_items_are_taken_out_of_anywhere_and_comments_stay(
+    document: tuple[str, dict[str, Any]], count: int
+) -> None:
+    text, data = document
+    listed = data.get("mcpServers", {}).get("on", [])
+    unwanted = listed[:count]
+    new = ALL.drop(text, LIST, lambda item: item in unwanted)
+    left = [item for item in listed if item not in unwanted]
+    if left or not listed:
+        inside = {"mcpServers": {**data["mcpServers"], "on": left}} if listed else {}
+        assert plain(new) == {**data, **inside}
+    else:
+        assert "on" not in plain(new).get("mcpServers", {})
+    if left:
+        assert new.count("// x") == text.count("// x")
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{"mcpServers": {"on": [1]}}', "{}"),
+        ('{\n  "a": 1,\n  "mcpServers": {\n    "on": [1]\n  }\n}\n', '{\n  "a": 1\n}\n'),
+        ('{"mcpServers": {"on": [1, 2, 1]}}', '{"mcpServers": {"on": [ 2]}}'),
+        ('{"a": [0, // x\n 1]}', '{"a": [0, // x\n 1]}'),
+        ('{"mcpServers": {"on": [0, // x\n 1]}}', '{"mcpServers": {"on": [0 // x\n]}}'),
+        ('{"mcpServers": {"on": [0, 1, ]}}', '{"mcpServers": {"on": [0, ]}}'),
+        ('{"mcpServers": {"on": {"on": 1}}}', '{"mcpServers": {"on": {"on": 1}}}'),
+        ('{"mcpServers": [1]}', '{"mcpServers": [1]}'),
+        ("", ""),
+    ],
+)
+def test_what_is_left_when_items_go(text: str, after: str) -> None:
+    assert ALL.drop(text, LIST, lambda item: item == 1) == after
+
+
+def test_what_is_no_list_gets_no_item() -> None:
+    with pytest.raises(Broken, match=r"line 1, column 23: mcpServers\.on is not a list"):
+        ALL.append('{"mcpServers": {"on": "x"}}', LIST, OURS)
+    assert plain(ALL.append('{"mcpServers": {"on": null}}', LIST, 1)) == {"mcpServers": {"on": [1]}}
+
+
 @given(st.text('{}[]",:/*\n 1atruefalsn\\', max_size=12))
 def test_any_text_is_read_as_python_reads_it_or_refused(text: str) -> None:
     """Plain JSON: the standard library is the judge."""

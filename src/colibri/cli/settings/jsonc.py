@@ -1,8 +1,9 @@
 """JSON as settings files have it, changed in one place and byte for byte the same elsewhere.
 
 A client reads plain JSON, or JSON with comments, or also commas before a closing bracket: a Json
-says which. `load` gives the value; `put` sets one member and leaves order, comments, indentation
-and line ends as they are. What the client could not read is Broken, at a line and a column.
+says which. `load` gives the value; `put` sets one member, `append` adds an item to a list and
+`drop` takes items out again; order, comments, indentation and line ends stay as they are. What the
+client could not read is Broken, at a line and a column.
 
 Comments and such commas are first replaced by blanks: what is left is plain JSON with every
 character in its place, which Python's own reader takes apart.
@@ -10,6 +11,7 @@ character in its place, which Python's own reader takes apart.
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -74,6 +76,30 @@ class Json:
             node = named[-1]
         return text if node.value == value else style.replace(node, value)
 
+    def append(self, text: str, path: tuple[str, ...], item: Any) -> str:
+        """The text with one more item in the list at the path, which is made if it is missing."""
+        plain = self._plain(text)
+        way = _way(text, plain, path)
+        if len(way) <= len(path) or way[-1].value is None:
+            return self.put(text, path, [item])
+        if not isinstance(way[-1].value, list):
+            raise Broken.at(text, way[-1].start, f"{'.'.join(path)} is not a list")
+        return _Style.of(text, plain, way[0]).add(way[-1], None, item)
+
+    def drop(self, text: str, path: tuple[str, ...], unwanted: Callable[[Any], bool]) -> str:
+        """The text without such items of the list at the path; what is empty then goes too."""
+        plain = self._plain(text)
+        way = _way(text, plain, path)
+        if len(way) <= len(path) or not isinstance(way[-1].value, list):
+            return text
+        gone = [item for item in _members(plain, way[-1]) if unwanted(item.value)]
+        if not gone:
+            return text
+        item = gone[-1]
+        while len(way) > 1 and len(_members(plain, way[-1])) == 1:
+            item = way.pop()
+        return self.drop(_cut(text, plain, way[-1], item), path, unwanted)
+
     def _plain(self, text: str) -> str:
         """Plain JSON with every character at the same offset; Broken if the client reads less."""
 
@@ -114,21 +140,58 @@ def _refuse(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
 
 
+def _way(text: str, plain: str, path: tuple[str, ...]) -> list[Node]:
+    """The nodes from the root to the path, as far as there are any."""
+    root = _root(text, plain)
+    way = [] if root is None else [root]
+    for key in path:
+        inside = _members(plain, way[-1]) if way and isinstance(way[-1].value, dict) else []
+        named = [one for one in inside if one.key == key]
+        if not named:
+            break
+        way.append(named[-1])
+    return way
+
+
 def _members(plain: str, parent: Node) -> list[Node]:
-    """Of an object that is known to be one."""
+    """Of an object or a list that is known to be one."""
     read = json.JSONDecoder(parse_int=float).raw_decode
     found: list[Node] = []
     at = _skip(plain, parent.start + 1)
-    while plain[at] != "}":
-        name_at = at
-        key, at = read(plain, at)
-        start = _skip(plain, _skip(plain, at) + 1)
-        value, end = read(plain, start)
-        found.append(Node(start, end, value, key, name_at))
+    while plain[at] not in "}]":
+        name_at, key = at, ""
+        if isinstance(parent.value, dict):
+            key, at = read(plain, at)
+            at = _skip(plain, _skip(plain, at) + 1)
+        value, end = read(plain, at)
+        found.append(Node(at, end, value, key, name_at))
         at = _skip(plain, end)
         if plain[at] == ",":
             at = _skip(plain, at + 1)
     return found
+
+
+def _cut(text: str, plain: str, parent: Node, item: Node) -> str:
+    """The text without a member, its comma and the blanks before it."""
+    members = _members(plain, parent)
+    before = max((one.end for one in members if one.end < item.end), default=parent.start + 1)
+    after = min((one.name_at for one in members if one.start > item.start), default=parent.end - 1)
+    head, tail = text[: item.name_at], text[item.end :]
+    comma = _comma(text, item.end, after)
+    if comma is not None:
+        tail = text[item.end : comma] + text[comma + 1 :]
+    elif (comma := _comma(text, before, item.name_at)) is not None:
+        head = text[:comma] + text[comma + 1 : item.name_at]
+    # A line comment must not swallow what follows.
+    ends_line = tail.lstrip(" \t")[:1] in ("\r", "\n") or "\n" not in text[before : item.name_at]
+    return head.rstrip(" \t\r\n" if ends_line else " \t") + tail
+
+
+def _comma(text: str, start: int, end: int) -> int | None:
+    """Where a comma stands between two members, and not in a comment."""
+    bare = _STRING_OR_COMMENT.sub(lambda found: " " * len(found[0]), text[start:end])
+    at = bare.find(",")
+    return None if at < 0 else start + at
 
 
 def _skip(plain: str, at: int) -> int:
@@ -156,7 +219,7 @@ class _Style(NamedTuple):
         new = self.render(value, _indentation(self.text, node.start))
         return self.text[: node.start] + new + self.text[node.end :]
 
-    def add(self, parent: Node, key: str, value: Any) -> str:
+    def add(self, parent: Node, key: str | None, value: Any) -> str:
         """After the last member, and after a comment that may follow it."""
         text, close = self.text, parent.end - 1
         members = _members(self.plain, parent)
@@ -168,23 +231,20 @@ class _Style(NamedTuple):
         if not members:
             return text[:tail] + new + text[tail:]
         last = members[-1].end
-        if self._has_comma(last, close):
+        if _comma(text, last, close) is not None:
             return text[:tail] + new + "," + text[tail:]
         return text[:last] + "," + text[last:tail] + new + text[tail:]
 
-    def _has_comma(self, start: int, end: int) -> bool:
-        """Whether a comma stands there, and not in a comment."""
-        return "," in _STRING_OR_COMMENT.sub("", self.text[start:end])
-
-    def _member(self, parent: Node, members: list[Node], key: str, value: Any) -> str:
+    def _member(self, parent: Node, members: list[Node], key: str | None, value: Any) -> str:
         """A new member: on a line of its own, unless the others stand on one."""
+        name = "" if key is None else f"{json.dumps(key)}: "
         if members and "\n" not in self.text[parent.start : parent.end]:
-            return f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+            return f" {name}{json.dumps(value, ensure_ascii=False)}"
         if members and _begins_line(self.text, members[-1].name_at):
             indent = _indentation(self.text, members[-1].name_at)
         else:
             indent = _indentation(self.text, parent.start) + self.unit
-        return f"{self.newline}{indent}{json.dumps(key)}: {self.render(value, indent)}"
+        return f"{self.newline}{indent}{name}{self.render(value, indent)}"
 
     def render(self, value: Any, indent: str = "") -> str:
         """Objects over several lines, everything else on one."""
