@@ -11,7 +11,7 @@ character in its place, which Python's own reader takes apart.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -86,7 +86,7 @@ class Json:
             raise Broken.at(text, way[-1].start, f"{'.'.join(path)} is not a list")
         return _Style.of(text, plain, way[0]).add(way[-1], None, item)
 
-    def drop(self, text: str, path: tuple[str, ...], unwanted: Callable[[Any], bool]) -> str:
+    def drop(self, text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool]) -> str:
         """The text without such items of the list at the path; what is empty then goes too."""
         plain = self._plain(text)
         way = _way(text, plain, path)
@@ -140,13 +140,17 @@ def _refuse(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"{name} is not JSON", "", 0)
 
 
-def _way(text: str, plain: str, path: tuple[str, ...]) -> list[Node]:
-    """The nodes from the root to the path, as far as there are any."""
+def _way(text: str, plain: str, path: Sequence[str | int]) -> list[Node]:
+    """The nodes from the root to the path, as far as there are any; a number is a place in a list."""
     root = _root(text, plain)
     way = [] if root is None else [root]
     for key in path:
-        inside = _members(plain, way[-1]) if way and isinstance(way[-1].value, dict) else []
-        named = [one for one in inside if one.key == key]
+        value = way[-1].value if way else None
+        inside = _members(plain, way[-1]) if isinstance(value, dict | list) else []
+        if isinstance(key, int):
+            named = inside[key : key + 1]
+        else:
+            named = [one for one in inside if one.key == key]
         if not named:
             break
         way.append(named[-1])
