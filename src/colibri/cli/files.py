@@ -151,21 +151,19 @@ def read(path: str, hint: str = "name another with --file") -> Text:
         raise Broken.at(before, len(before), "it is not UTF-8") from None
 
 
-def replace(old: Text, new: str, stamp: str) -> str | None:
-    """Put new text where the old was; the path of the copy of the old, if there was any.
+def replace(old: Text, new: str, stamp: str, mode: int = SETTINGS) -> str | None:
+    """Put new text where the old was; the path of the copy of the old, unless stamp is "".
 
     1 refuse what is read-only    2 write the new text next to it    3 check that the old is still
     the same    4 copy it    5 give the new text its name
     """
-    backup = f"{old.path}.backup-{stamp}" if old.found else None
+    backup = f"{old.path}.backup-{stamp}" if old.found and stamp else None
     try:
         refuse_read_only(old)  # 1
         _make_directory(os.path.dirname(old.path))
-        with _unfinished(old.path, SETTINGS if old.found is None else PRIVATE) as file:
+        with _unfinished(old.path, mode if old.found is None else PRIVATE) as file:
             _fill(file, new, old.found)  # 2
-            if read(old.path).text != old.text:  # 3
-                message = f"{old.path} has just been changed by another program"
-                raise ResourceError(message, "try again")
+            _refuse_changed(old)  # 3
             if backup:
                 with _unfinished(backup, PRIVATE) as copy:
                     _fill(copy, old.text, old.found)  # 4
@@ -173,6 +171,22 @@ def replace(old: Text, new: str, stamp: str) -> str | None:
         hint = "check the permissions of the file and its directory"
         raise ResourceError(f"cannot write {old.path}: {why(problem)}", hint) from problem
     return backup
+
+
+def delete(old: Text) -> None:
+    """Take away a file that is ours and as it was when it was read."""
+    try:
+        refuse_read_only(old)
+        _refuse_changed(old)
+        os.unlink(old.path)
+    except OSError as problem:
+        hint = "check the permissions of its directory"
+        raise ResourceError(f"cannot delete {old.path}: {why(problem)}", hint) from problem
+
+
+def _refuse_changed(old: Text) -> None:
+    if read(old.path).text != old.text:
+        raise ResourceError(f"{old.path} has just been changed by another program", "try again")
 
 
 def refuse_read_only(old: Text) -> None:

@@ -1,23 +1,22 @@
 """`colibri setup`: Colibri in the settings of an MCP client, and nothing else there touched."""
 
 import argparse
-import difflib
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from colibri.cli import files, git, project, terminal
 from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.files import Text
+from colibri.cli.settings import change as changes
 from colibri.cli.settings import guide as guides
 from colibri.cli.settings import launch
+from colibri.cli.settings.change import PENDING, Change
 from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
+from colibri.cli.settings.hooks import HOOKS
 from colibri.cli.settings.jsonc import Broken
-from colibri.cli.show import times
 from colibri.config import Config, load
 from colibri.core.errors import ResourceError
 
@@ -29,6 +28,10 @@ Add this Colibri to the settings of an MCP client.
 Without --write it only shows what would change, and where. The rest of the file stays exactly as it
 is, comments included, and the old version is kept next to it. A link in the project is not
 followed: name its target with --file.
+
+--hooks also adds hooks, with which the client tells Colibri what its agent does: the files that it
+edits, the commands that it runs. They carry a mark: adding them again updates them, --no-hooks
+takes them out, and hooks of others stay as they are.
 
 --guide add also puts a short section into the file that agents read first in the project: CLAUDE.md
 for claude-code, GEMINI.md for gemini, AGENTS.md for the others. On a terminal --write asks whether
@@ -51,9 +54,22 @@ clients:
   opencode        opencode.json in the project, or ~/.config/opencode/opencode.json with --user
   generic         prints what most other clients accept
 
+hooks:
+  claude-code     .claude/settings.local.json in the project, ~/.claude/settings.json with --user
+  codex           ~/.codex/hooks.json; Codex runs them after you trusted them there: /hooks
+  gemini, qwen    the settings file that has the server
+  copilot         .github/hooks/colibri.json, or ~/.copilot/hooks/colibri.json with --user
+  cline           .clinerules/hooks/, or ~/.cline/hooks/ with --user
+  opencode        .opencode/plugins/colibri.js, or in ~/.config/opencode/plugins with --user
+  cursor          .cursor/hooks.json, or ~/.cursor/hooks.json with --user; not tested with Cursor
+
 examples:
   colibri setup claude-code            show the change
   colibri setup claude-code --write    make it
+  colibri setup claude-code --write --hooks
+                                       and record what the agent does
+  colibri setup claude-code --write --no-hooks
+                                       take the hooks out; nothing else
   colibri setup claude-code --write --guide add
                                        and tell agents about it in CLAUDE.md
   colibri setup claude-code --write --guide remove
@@ -63,17 +79,14 @@ examples:
 Running --write again changes nothing. colibri doctor then tells you whether the client can start
 the server.
 
---json prints client, scope (project, user or file), file, action (create, change, none, print),
-written, backup (the old file, or null), entry, snippet (the entry as text), diff and guide (null,
-or its file, action, written, backup and diff); with --guide remove only guide.
+--json prints client, scope (project, user or file), file, action (create, change, delete, none,
+print), written, backup (the old file, or null), diff, entry, snippet (the entry as text), hooks
+(null, or a list with file, action, written, backup and diff of each) and guide (null, or the same
+of its file); with --no-hooks and --guide remove only hooks and guide.
 
 Exit codes: 0 shown, written or nothing to do, 1 the file is broken, unusual or behind a link,
 73 configuration, 75 the file cannot be read or written.
 """
-
-Action = Literal["create", "change", "none", "print"]
-PENDING = ("create", "change")
-_COLOURS = {"+": "added", "-": "removed", "@": "dim"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,6 +98,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--guide",
         choices=("add", "remove"),
         help="a section about Colibri in the file that agents read first: add or remove",
+    )
+    parser.add_argument(
+        "--hooks",
+        action=argparse.BooleanOptionalAction,
+        help="hooks that record what the agent does; --no-hooks takes them out",
     )
     parser.add_argument("--user", action="store_true", help="for all your projects")
     parser.add_argument("--file", metavar="FILE", help="another settings file")
@@ -98,64 +116,70 @@ def _name(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is to be done to a file; `file` is "" where there is only text to show.
+class Server(NamedTuple):
+    """The entry that starts the server, and what is to be done for it."""
 
-    `client` is "" where it is not a client's settings but the guide.
-    """
-
-    client: str
+    change: Change
     scope: str
-    file: str
-    action: Action
     entry: dict[str, Any]
     snippet: str
-    old: Text
-    new: str
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = None if options.guide == "remove" else _plan(options)
-    _refuse(options, settings)
+    removing = options.guide == "remove" or options.hooks is False
+    server = None if removing and not options.hooks else _plan(options)
+    _refuse(options, server)
+    server, hooks = (server, None) if options.hooks is None else _plan_hooks(options, server)
     guide = _plan_guide(options) if options.guide else None
-    planned = [one for one in (settings, guide) if one is not None]
+    settings = [server.change] if server else []
+    planned = dict.fromkeys([*settings, *(hooks or []), *([guide] if guide else [])])
     for change in planned:
         if options.write and change.action in PENDING:
             files.refuse_read_only(change.old)
-    done = [(change, *_carry_out(change, options)) for change in planned]
+    done = {change: _carry_out(change, options) for change in planned}
     if options.json:
-        terminal.emit(_json(done))
+        terminal.emit(_json(options.client, server, hooks, guide, done))
         return 0
-    for change, written, backup in done:
-        _tell(change, written, backup)
-    if settings is not None and settings.file and not (options.print or options.user):
+    for change, (written, backup) in done.items():
+        changes.tell(change, written, backup)
+    if server and server.change.file and not (options.print or options.user):
         if options.write and guide is None:
             _offer_guide(options)
-        _remind(load(options.project), written=done[0][1])
+        _remind(load(options.project), written=done[server.change][0])
     if not options.write and any(change.action in PENDING for change in planned):
         terminal.note("hint: nothing was written; add --write to make this change")
     return 0
 
 
-def _refuse(options: argparse.Namespace, settings: Change | None) -> None:
-    if options.print and options.guide:
-        raise Misuse("--print prints the entry alone: leave out --guide")
-    nowhere = settings is not None and not settings.file
+def _refuse(options: argparse.Namespace, server: Server | None) -> None:
+    if options.print and (options.guide or options.hooks is not None):
+        other = "--guide" if options.guide else "--hooks"
+        raise Misuse(f"--print prints the entry alone: leave out {other}")
+    if options.hooks is not None and options.client not in HOOKS:
+        title, known = CLIENTS[options.client].title, ", ".join(HOOKS)
+        raise Misuse(f"hooks of {title} are not known; known are those of {known}")
+    if options.hooks is not None and options.file:
+        raise Misuse("hooks have a file of their own: leave out --file")
+    nowhere = server is not None and not server.change.file
     if nowhere and (options.user or (options.write and not options.guide)):
         raise Misuse("generic has no settings file: name one with --file")
 
 
-def _json(done: list[tuple[Change, bool, str | None]]) -> dict[str, Any]:
-    """Of the settings everything; of the guide what became of its file."""
-    found: dict[str, Any] = {"guide": None}
-    for change, written, backup in done:
-        report = _report(change, written, backup)
-        if change.client:
-            found |= report
-        else:
-            names = ("file", "action", "written", "backup", "diff")
-            found["guide"] = {name: report[name] for name in names}
+def _json(
+    client: str,
+    server: Server | None,
+    hooks: list[Change] | None,
+    guide: Change | None,
+    done: dict[Change, tuple[bool, str | None]],
+) -> dict[str, Any]:
+    """Of the server everything; of hooks and the guide what became of their files."""
+    found: dict[str, Any] = {}
+    if server is not None:
+        found = {"client": client, "scope": server.scope or None}
+        found |= changes.report(server.change, *done[server.change])
+        found |= {"entry": server.entry, "snippet": server.snippet}
+    found["hooks"] = hooks and [changes.report(one, *done[one]) for one in hooks]
+    found["guide"] = guide and changes.report(guide, *done[guide])
     return found
 
 
@@ -163,7 +187,55 @@ def _carry_out(change: Change, options: argparse.Namespace) -> tuple[bool, str |
     """Whether it was written, and the copy of what was there before."""
     if not options.write or change.action not in PENDING:
         return False, None
-    return True, files.replace(change.old, change.new, times.stamp())
+    return True, changes.carry_out(change)
+
+
+# The hooks.
+
+
+def _plan_hooks(
+    options: argparse.Namespace, server: Server | None
+) -> tuple[Server | None, list[Change]]:
+    """What is to be done to each file; where it is that of the server, both are one change."""
+    spec, directory = HOOKS[options.client], load(options.project).project
+    planned = []
+    for file in spec.files(options.client, directory, user=options.user):
+        if server is not None and server.change.file == file:
+            new = _hooked(options, file, server.change.new)
+            then = f"{server.change.then}; {spec.then}"
+            both = changes.planned(file, server.change.old, new, then=then)
+            server = server._replace(change=both)
+            planned.append(both)
+        else:
+            planned.append(_plan_hook_file(options, file, directory))
+    return server, planned
+
+
+def _plan_hook_file(options: argparse.Namespace, file: str, directory: str) -> Change:
+    spec = HOOKS[options.client]
+    if not options.user and spec.project_file:
+        files.refuse_links(file, directory)
+    try:
+        old = files.read(file, "move it out of the way")
+    except Broken as problem:
+        raise Complaint(f"{file}, {problem}: fix it, then try again") from problem
+    if old.found and not spec.may_replace(old.text):
+        if options.hooks:
+            raise Complaint(f"{file} is not Colibri's", "move it out of the way, or use --user")
+        return changes.planned(file, old, old.text)
+    new = _hooked(options, file, old.text)
+    then = spec.then if options.hooks else ""
+    return changes.planned(file, old, new, mode=spec.mode, ours=spec.alone, then=then)
+
+
+def _hooked(options: argparse.Namespace, file: str, text: str) -> str:
+    spec = HOOKS[options.client]
+    try:
+        if options.hooks:
+            return spec.add(options.client, text, launch.command())
+        return spec.remove(text)
+    except Broken as problem:
+        raise Complaint(f"{file}, {problem}: fix it, then try again") from problem
 
 
 # The guide.
@@ -183,8 +255,7 @@ def _plan_guide(options: argparse.Namespace) -> Change:
         hint = f"delete every line that is {guides.END} or begins with <!-- colibri: begin"
         message = f"{file}: cannot tell where the section about Colibri begins and ends"
         raise Complaint(message, hint) from None
-    action: Action = "none" if new == old.text else "change" if old.found else "create"
-    return Change("", "project", file, action, {}, "", old, new)
+    return changes.planned(file, old, new)
 
 
 def _offer_guide(options: argparse.Namespace) -> None:
@@ -197,15 +268,18 @@ def _offer_guide(options: argparse.Namespace) -> None:
         return
     if guide.action not in PENDING:
         return
-    _tell(guide, False, None)
+    changes.tell(guide, False, None)
     verb = "update" if guides.has_section(guide.old.text) else "add"
     question = f"{verb} this section about Colibri, for agents to read first? [y/N] "
     print(question, end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        _tell(guide, *_carry_out(guide, options))
+        changes.tell(guide, *_carry_out(guide, options))
 
 
-def _plan(options: argparse.Namespace) -> Change:
+# The server.
+
+
+def _plan(options: argparse.Namespace) -> Server:
     client = CLIENTS[options.client]
     directory = load(options.project).project
     file, scope = client.file(directory, user=options.user)
@@ -217,8 +291,8 @@ def _plan(options: argparse.Namespace) -> Change:
     path = (client.servers, options.name)
     snippet = client.language.put("", path, entry)
     if not file or options.print:
-        nothing = Text(file, "", None)
-        return Change(options.client, scope, file, "print", entry, snippet, nothing, snippet)
+        shown = Change(file, "print", Text(file, "", None), snippet)
+        return Server(shown, scope, entry, snippet)
     if scope != "user":
         files.refuse_links(file, directory)
     try:
@@ -230,8 +304,9 @@ def _plan(options: argparse.Namespace) -> Change:
         message = f"{file} lists its servers in an unusual form: add the entry by hand"
         hint = f"colibri setup {options.client} --print prints what to add"
         raise Complaint(message, hint)
-    action: Action = "none" if new == old.text else "change" if old.found else "create"
-    return Change(options.client, scope, file, action, entry, snippet, old, new)
+    is_so = "already starts this Colibri"
+    change = changes.planned(file, old, new, is_so=is_so, then=client.then)
+    return Server(change, scope, entry, snippet)
 
 
 def _changed(
@@ -271,40 +346,6 @@ def _refuse_remote(present: dict[str, Any], name: str) -> None:
         raise Complaint(f"there is a server {name} that has a URL", "choose another name: --name")
 
 
-def _report(change: Change, written: bool, backup: str | None) -> dict[str, Any]:
-    return {
-        "client": change.client,
-        "scope": change.scope or None,
-        "file": change.file or None,
-        "action": change.action,
-        "written": written,
-        "backup": backup,
-        "entry": change.entry,
-        "snippet": change.snippet,
-        "diff": None
-        if change.action == "print"
-        else "".join(f"{line}\n" for line in _diff(change)),
-    }
-
-
-def _tell(change: Change, written: bool, backup: str | None) -> None:
-    if change.action == "print":
-        print(change.snippet, end="")
-    elif change.action == "none":
-        is_so = "already starts this Colibri" if change.client else "is as it should be"
-        terminal.line(f"nothing to do: {change.file} {is_so}", hang=2)
-    elif written:
-        real = f", a link to {change.old.path}" if os.path.islink(change.file) else ""
-        terminal.line(f"wrote   {change.file}{real}", whole=True)
-        if backup:
-            terminal.line(f"backup  {backup}", whole=True)
-        if change.client:
-            terminal.line(f"next    {CLIENTS[change.client].then}", hang=8)
-    else:
-        for line in _diff(change):
-            terminal.say(line, _COLOURS.get(line[:1], ""))
-
-
 def _remind(config: Config, *, written: bool) -> None:
     """What people forget: to be in their own project, and that git need not know the ledger."""
     clone = launch.clone()
@@ -334,16 +375,3 @@ def _unignored(config: Config) -> str:
         return ""
     folder = os.path.dirname(inside)
     return f"{folder}/" if folder else f"{inside}*"
-
-
-def _diff(change: Change) -> Iterator[str]:
-    old = change.file if change.old.found else os.devnull
-    return difflib.unified_diff(
-        _lines(change.old.text), _lines(change.new), old, change.file, lineterm=""
-    )
-
-
-def _lines(text: str) -> list[str]:
-    """As they are shown: how they end is kept, but not worth a line of a diff."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    return lines if lines[-1] else lines[:-1]

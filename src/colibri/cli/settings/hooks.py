@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from colibri.cli.settings.jsonc import Json
+from colibri.cli.settings.jsonc import Broken, Json
 from colibri.config import home_of
 from colibri.hook.hosts import registered
 
@@ -53,43 +53,54 @@ class Hooks:
             return [name]
         return [name.replace("{event}", event) for event in registered(client)]
 
+    def may_replace(self, text: str) -> bool:
+        """Whether a file of that text is ours, or may be shared."""
+        return self.item is not None or OWNER in text
+
     def add(self, client: str, text: str, command: Sequence[str]) -> str:
         """The text of a file with our hooks as they are now, and nothing else changed."""
         if self.program is not None:
             return self.program(command)
         assert self.item is not None
-        before = _object(self.language.load(text))
         ours = self.item(line(command))
-        lists = _object(before.get("hooks"))
-        if _ours(lists) == {event: [ours] for event in registered(client)}:
+        wanted = {event: [ours] for event in registered(client)}
+        if _ours(self._load(text)) == wanted:
             return text
         new = self.remove(text)
         for name, value in self.frame.items():
-            if name not in before:
+            if name not in self._load(new):
                 new = self.language.put(new, (name,), value)
-        for event in registered(client):
+        for event in wanted:
             new = self.language.append(new, ("hooks", event), ours)
-        return new
+        return self._compared(text, new, wanted)
 
     def remove(self, text: str) -> str:
         """The text without our hooks; "" where nothing else was in a file of ours."""
         if self.item is None:
             return ""
-        lists = _object(_object(self.language.load(text)).get("hooks"))
-        for event, items in lists.items():
-            text = self.language.drop(text, ("hooks", event), is_ours)
-            mixed = [one for one in _list(items) if not is_ours(one)]
-            for n in range(len(mixed)):
-                text = self.language.drop(text, ("hooks", event, n, "hooks"), is_ours)
-        left = self.language.load(text) if text else None
-        return "" if self.alone and left in (None, {}, self.frame) else text
+        new = text
+        for event, items in _lists(self._load(text)).items():
+            new = self.language.drop(new, ("hooks", event), is_ours)
+            for n in range(sum(not is_ours(one) for one in _list(items))):
+                new = self.language.drop(new, ("hooks", event, n, "hooks"), is_ours)
+        self._compared(text, new, {})
+        return "" if self.alone and self._load(new) in ({}, self.frame) else new
 
-    def installed(self, text: str) -> dict[str, list[str]]:
-        """The commands of ours that a file has, by event; by "" where the file is the hook."""
-        if self.item is None:
-            return {"": [text]} if OWNER in text else {}
-        lists = _object(_object(self.language.load(text)).get("hooks"))
-        return {event: [*map(json.dumps, items)] for event, items in _ours(lists).items()}
+    def _load(self, text: str) -> dict[str, Any]:
+        value = self.language.load(text)
+        return value if isinstance(value, dict) else {}
+
+    def _compared(self, old: str, new: str, wanted: dict[str, list[Any]]) -> str:
+        """The new text, if it has what is wanted of ours and every hook and setting of others."""
+        before, after = self._load(old), self._load(new)
+        kept = _others({**self.frame, **after}) == _others({**self.frame, **before})
+        if _ours(after) != wanted or not kept:
+            raise Broken("its hooks have an unusual form")
+        return new
+
+    def installed(self, text: str) -> bool:
+        """Whether a file has hooks of ours."""
+        return OWNER in text if self.item is None else bool(_ours(self._load(text)))
 
 
 def is_ours(item: Any) -> bool:
@@ -101,20 +112,39 @@ def is_ours(item: Any) -> bool:
     return any(isinstance(value, str) and value.endswith(MARK) for value in item.values())
 
 
-def _ours(lists: dict[str, Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
-    for event, items in lists.items():
-        for item in _list(items):
-            inner = _list(item.get("hooks")) if isinstance(item, dict) else []
-            if is_ours(item):
-                found.setdefault(event, []).append(item)
-            else:
-                found.setdefault(event, []).extend(filter(is_ours, inner))
-    return {event: items for event, items in found.items() if items}
+def _ours(document: dict[str, Any]) -> dict[str, list[Any]]:
+    """What is ours, by event; also what somebody moved into a group of others."""
+    found = {}
+    for event, items in _lists(document).items():
+        groups = [one if not is_ours(one) else {"hooks": [one]} for one in _list(items)]
+        inner = [one for group in groups if isinstance(group, dict) for one in _inner(group)]
+        if ours := [one for one in inner if is_ours(one)]:
+            found[event] = ours
+    return found
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _others(document: dict[str, Any]) -> dict[str, Any]:
+    """Everything else; lists that are empty count as none."""
+    lists: dict[str, Any] = {}
+    for event, items in _lists(document).items():
+        kept = [_without_ours(one) for one in _list(items) if not is_ours(one)]
+        lists[event] = kept if isinstance(items, list) else items
+    return {**document, "hooks": {event: items for event, items in lists.items() if items}}
+
+
+def _without_ours(group: Any) -> Any:
+    if not isinstance(group, dict) or "hooks" not in group:
+        return group
+    return {**group, "hooks": [one for one in _inner(group) if not is_ours(one)]}
+
+
+def _lists(document: dict[str, Any]) -> dict[str, Any]:
+    lists = document.get("hooks")
+    return lists if isinstance(lists, dict) else {}
+
+
+def _inner(group: dict[str, Any]) -> list[Any]:
+    return _list(group.get("hooks"))
 
 
 def _list(value: Any) -> list[Any]:
@@ -130,8 +160,9 @@ def _grouped(**more: Any) -> Callable[[str], dict[str, Any]]:
 
 
 def _script(command: Sequence[str]) -> str:
-    """Cline takes silence, and every exit code but 0, for an order to stop."""
-    return f"#!/bin/sh\n# {OWNER}.\n{line(command)}\necho '{{\"cancel\":false}}'\n"
+    """Cline takes any answer but this one, and every exit code but 0, for an order to stop."""
+    hook = shlex.join([*command, "hook"])
+    return f"#!/bin/sh\n# {OWNER}.\n{hook} >/dev/null 2>&1\necho '{{\"cancel\":false}}'\n"
 
 
 def _plugin(command: Sequence[str]) -> str:
@@ -145,7 +176,7 @@ HOOKS = {
         user_home=("CLAUDE_CONFIG_DIR", "~/.claude"),
         user_file="settings.json",
         item=_grouped(timeout=SECONDS),
-        then="/hooks in claude lists them",
+        then="start claude in the project; /hooks lists them",
     ),
     "cursor": Hooks(
         project_file=".cursor/hooks.json",
@@ -157,7 +188,7 @@ HOOKS = {
         user_home=("CODEX_HOME", "~/.codex"),
         user_file="hooks.json",
         item=_grouped(timeout=SECONDS),
-        then="enter /hooks in codex and trust them: until then it does not run them",
+        then="start codex, enter /hooks and trust them: it runs none that is not trusted",
     ),
     "gemini": Hooks(
         project_file=".gemini/settings.json",
@@ -165,7 +196,7 @@ HOOKS = {
         user_file=".gemini/settings.json",
         item=_grouped(name="colibri", timeout=SECONDS * 1000),
         language=Json(comments=True),
-        then="/hooks in gemini lists them",
+        then="/hooks lists the hooks",
     ),
     "copilot": Hooks(
         project_file=".github/hooks/colibri.json",
@@ -181,7 +212,7 @@ HOOKS = {
         user_file="settings.json",
         item=_grouped(name="colibri"),
         language=Json(comments=True),
-        then="/hooks in qwen lists them",
+        then="/hooks lists the hooks",
     ),
     "cline": Hooks(
         project_file=".clinerules/hooks/{event}.sh",

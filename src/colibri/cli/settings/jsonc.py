@@ -141,7 +141,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _way(text: str, plain: str, path: Sequence[str | int]) -> list[Node]:
-    """The nodes from the root to the path, as far as there are any; a number is a place in a list."""
+    """The nodes from the root to the path, as far as there are any; a number is one of a list."""
     root = _root(text, plain)
     way = [] if root is None else [root]
     for key in path:
