@@ -11,7 +11,7 @@ import pytest
 
 from colibri.cli.settings import hooks
 from colibri.cli.settings.hooks import HOOKS, MARK, OWNER, Hooks
-from colibri.cli.settings.jsonc import Broken
+from colibri.cli.settings.jsonc import Broken, Json
 from colibri.hook.hosts import EVENTS, registered
 from tests.support.client import TESTS, execute
 from tests.support.user_home import Home, plain
@@ -256,7 +256,7 @@ def test_the_plugin_reports_the_events_that_the_hook_knows(home: Home) -> None:
 def test_what_differs_from_what_was_wanted_is_never_written() -> None:
     """The result is read again and compared, whatever edited it."""
 
-    class Careless(hooks.Json):
+    class Careless(Json):
         def append(self, text: str, path: tuple[str, ...], item: Any) -> str:
             return json.dumps({"hooks": {path[1]: [item]}})
 
