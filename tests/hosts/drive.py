@@ -41,6 +41,10 @@ class Run(NamedTuple):
         """Whether this reached the model."""
         return any(text in request.text for request in self.requests)
 
+    def results(self) -> list[str]:
+        """What tools answered, as the model saw it at the end."""
+        return [one for one in self.requests if not one.is_aside][-1].results
+
 
 class Place(NamedTuple):
     """A user's home and his project."""

@@ -36,6 +36,11 @@ class Request(NamedTuple):
     def tools(self) -> list[str]:
         return _tools(self.body)
 
+    @property
+    def results(self) -> list[str]:
+        """What tools answered so far."""
+        return list(_results(self.body))
+
 
 Turn = list[Part] | Callable[[Request], list[Part]]
 
@@ -358,3 +363,15 @@ def _tools(body: dict[str, Any]) -> list[str]:
             function = tool.get("function", {})
             names.append(tool.get("name") or function.get("name") or tool.get("type", ""))
     return names
+
+
+def _results(body: dict[str, Any]) -> Iterator[str]:
+    for message in body.get("messages") or body.get("input") or body.get("contents") or ():
+        if message.get("role") == "tool" or str(message.get("type")).endswith("_call_output"):
+            yield json.dumps(message.get("content") or message.get("output"))
+        parts = message.get("parts") or message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            if part.get("type") == "tool_result":
+                yield json.dumps(part["content"])
+            elif "functionResponse" in part:
+                yield json.dumps(part["functionResponse"]["response"])
