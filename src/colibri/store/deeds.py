@@ -208,3 +208,9 @@ def _work_of(db: Connection, session: str) -> tuple[str | None, str | None]:
     held = db.execute("SELECT task_id FROM tasks WHERE holder = ? LIMIT 2", (session,)).fetchall()
     agent = db.execute("SELECT agent FROM sessions WHERE session_id = ?", (session,)).get
     return (str(held[0][0]) if len(held) == 1 else None), agent
+
+
+def newest(db: Connection) -> dict[str, str]:
+    """When each host last reported something."""
+    last = "SELECT host, max(seq) AS seq FROM deeds GROUP BY host"
+    return dict(db.execute(f"SELECT host, at FROM ({last}) JOIN ledger USING (seq)"))

@@ -14,7 +14,7 @@ import colibri
 from colibri import VERSION
 from colibri import project as projects
 from colibri.cli import files, program, project, terminal
-from colibri.cli.doctor import Finding, guarded, ok, problem, storage, warning
+from colibri.cli.doctor import Finding, guarded, hooks, ok, problem, storage, warning
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, NAME
 from colibri.cli.settings.jsonc import Broken
@@ -93,6 +93,7 @@ def examine(named: str | None) -> Iterator[Finding]:
         yield from storage.examine(config)
         yield from guarded("skills", _skills, config.skills_root)
         yield from guarded("clients", _clients, config.project)
+        yield from guarded("hooks", hooks.examine, config)
 
 
 def _python(version: tuple[int, ...]) -> Iterator[Finding]:
