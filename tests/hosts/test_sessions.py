@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from tests.hosts.drive import HOSTS, PROGRAMS, Place, Run, run
+from tests.hosts.drive import HOSTS, PROGRAMS, Place, Run, Tools, run
 from tests.hosts.model import Request, Turn, say
 from tests.support.client import TESTS, execute
 
@@ -45,8 +46,7 @@ COMMIT = "git add a.txt b.txt && git -c user.name=a -c user.email=a@b.c commit -
 FILES = {"a.txt": "alpha\n", "b.txt": "beta\n"}
 
 
-def story(name: str, project: Path) -> list[Turn]:
-    tools = HOSTS[name].tools
+def story(name: str, tools: Tools, project: Path) -> list[Turn]:
     ours = tools.colibri
     plan = {"type": "plan", "content": "Write both, then test."}
     result = {"type": "reflection", "content": "Both are written; the test passes."}
@@ -99,17 +99,21 @@ def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = str(request.param)
     place = Place.below(tmp_path_factory.mktemp(name))
     ready(place, name)
-    ran = run(name, story(name, place.project), place)
+    ran = run(name, story(name, HOSTS[name].tools, place.project), place)
     assert ran.code == 0, ran.err[-2000:]
     return Played(name, place, ran)
 
 
 def ready(place: Place, name: str) -> None:
-    """A repository with a ledger, and the host set up for it."""
+    """A repository, and the host set up for it."""
+    repository(place)
+    place.colibri("setup", name, "--hooks", "--write")
+
+
+def repository(place: Place) -> None:
     subprocess.run(["git", "init", "-q", str(place.project)], check=True, timeout=30)
     (place.project / ".gitignore").write_text("data/\n")
     (place.project / "check.sh").write_text(TEST)
-    place.colibri("setup", name, "--hooks", "--write")
 
 
 def test_the_server_is_reached_and_the_model_sees_what_it_needs(played: Played) -> None:
@@ -163,7 +167,8 @@ def test_both_verifiers_find_the_bundle_good(played: Played) -> None:
     bundle = place.home / "session.colibri.json"
     place.colibri("export", "--session", played.session, "-o", str(bundle))
     entries = [json.loads(line) for line in bundle.read_text().splitlines()]
-    assert sum(one.get("kind") == "deed" for one in entries) >= len(CLASSES) - 1
+    headers = [b64decode(one["header"]) for one in entries if "header" in one]
+    assert sum(b'"kind":"deed"' in header for header in headers) >= len(CLASSES) - 1
     verifier = str(TESTS.parent / "src" / "colibri_verify.py")
     done = execute([sys.executable, "-I", verifier, bundle])
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
@@ -180,9 +185,23 @@ def test_the_versions_are_those_of_the_documentation() -> None:
         assert program["package"].rpartition("@")[2] in page
 
 
+def test_the_plugin_brings_the_server_the_hooks_and_the_skills(tmp_path: Path) -> None:
+    """In Claude Code, with nothing set up."""
+    name, place = "claude-code", Place.below(tmp_path)
+    repository(place)
+    tools = HOSTS[name].tools._replace(ours="mcp__plugin_colibri_colibri__{}")
+    plugin = str(TESTS.parent / "plugin")
+    ran = run(name, story(name, tools, place.project), place, "--plugin-dir", plugin)
+    assert ran.code == 0, ran.err[-2000:]
+    assert [one["payload"]["class"] for one in Played(name, place, ran).ends()] == CLASSES
+    for skill in (TESTS.parent / ".agents" / "skills").iterdir():
+        assert ran.sent(f"colibri:{skill.name}")
+
+
 # Nothing is harmed.
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HOSTS)
 def test_a_ledger_that_cannot_be_written_changes_nothing(name: str, tmp_path: Path) -> None:
     """The same exit code, and the same answers of tools to the model, as without hooks."""
