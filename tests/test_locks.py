@@ -26,6 +26,7 @@ LISTED = {
     "cli.person.at_work": "pipes to the server in this process",
     "cli.files.create": "a new file, O_EXCL: nobody has it open",
     "cli.files.read": "the settings of a client",
+    "cli.settings.hooks._plugin": "the plugin for OpenCode, of the package",
     "cli.commands.report._open": "a browser",
     "cli.show.report_page._read": "pages of the package",
     "cli.commands.verify._opened": "what is no database, in a process that has none open",

@@ -83,7 +83,7 @@ def lists(draw: Any) -> tuple[str, dict[str, Any]]:
     if draw(st.booleans()):
         inside = draw(st.dictionaries(st.sampled_from(["a", "b"]), values, max_size=2))
         if draw(st.booleans()):
-            inside["on"] = draw(st.lists(values, max_size=3))
+            inside["on"] = draw(st.lists(scalars, max_size=3))
         data["mcpServers"] = inside
     return draw(fillers) + written(draw, data) + draw(fillers), data
 

@@ -1,4 +1,7 @@
-"""`colibri setup --hooks`: added where each client reads them, once, and taken out again."""
+"""`colibri setup --hooks`: added where each client reads them, once, and taken out again.
+
+Specification 22.1.
+"""
 
 import difflib
 import json
@@ -210,7 +213,7 @@ def test_a_link_in_the_project_is_not_followed(home: Home) -> None:
 
 
 def test_codex_users_are_told_to_trust_the_hooks(home: Home) -> None:
-    """Colibri never writes that trust itself."""
+    """Colibri never writes that trust itself. Specification 22.3."""
     _, out, _ = home.run("setup", "codex", "--hooks", "--write")
     assert "enter /hooks and trust them" in out
     written = [one for one in home.path.rglob("*") if one.is_file()]
@@ -219,7 +222,7 @@ def test_codex_users_are_told_to_trust_the_hooks(home: Home) -> None:
 
 @pytest.mark.parametrize("program", ["/no/such/program", "/bin/false", "/bin/sh -c 'exit 2'"])
 def test_a_program_that_is_missing_or_fails_does_no_harm(program: str) -> None:
-    """As a client starts it: exit code 0, and nothing said."""
+    """As a client starts it: exit code 0, and nothing said. Specification 22.2."""
     command = program.split(" ", 2)
     for shell in ("sh", "bash"):
         done = execute([shell, "-c", hooks.line(command)])

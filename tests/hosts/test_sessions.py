@@ -2,7 +2,7 @@
 
 It opens a session of Colibri, claims a task, writes two files, runs a test that fails and one that
 passes, commits, finishes the task and seals. Then the ledger holds what the agent said, what its
-host saw it do, and what ties the two together.
+host saw it do, and what ties the two together. Specification 22.4.
 """
 
 import hashlib
@@ -204,7 +204,10 @@ def test_the_plugin_brings_the_server_the_hooks_and_the_skills(tmp_path: Path) -
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HOSTS)
 def test_a_ledger_that_cannot_be_written_changes_nothing(name: str, tmp_path: Path) -> None:
-    """The same exit code, and the same answers of tools to the model, as without hooks."""
+    """The same exit code, and the same answers of tools to the model, as without hooks.
+
+    Specification 22.5.
+    """
     seen = {}
     for trouble in ("no hooks", "locked", "damaged"):
         folder = tmp_path / trouble.replace(" ", "-")
