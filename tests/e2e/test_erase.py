@@ -289,7 +289,8 @@ def test_of_a_task_record_it_says_where_the_texts_are(project: Path, plain: None
         )
     assert erase(project, *map(str, texts), "--reason", "asked for", "--yes")[0] == 0
     _, _, err = erase(project, str(moves[0]), "--reason", "asked for", "--yes")
-    assert f"{TYPED} log --kind task.text --kind thought --kind session.open lists" in err
+    kinds = "--kind task.text --kind thought --kind session.open --kind deed.text"
+    assert f"{TYPED} log {kinds} lists" in err
 
 
 def test_in_mode_test_its_ids_repeat(
