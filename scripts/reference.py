@@ -86,7 +86,7 @@ text direction overrides and other invisible characters of stored text are shown
 | 73 | configuration |
 | 75 | something that is needed cannot be had: no ledger, a full disk, no permission |
 | 130 | interrupted |
-| 141 | whoever read the output has gone away, as in `colibri log \| head -1` |
+| 141 | whoever read the output has gone away, as in `colibri log \\| head -1` |
 
 All commands look at the project directory: `--project DIR`, else `CLAUDE_PROJECT_DIR`, else the
 working directory. They read the same `COLIBRI_…` variables as the server.

@@ -1,11 +1,13 @@
 """What people and agents read is plain English, and no page repeats another.
 
-The phrases are ones that a native reader stumbles over. Pages, help texts, tool descriptions and
-every text in the source that is long enough to be a message are searched for them.
+The phrases are ones that a native reader stumbles over. Pages, help texts, tool descriptions, every
+text in the source that is long enough to be a message, and comments and docstrings are searched.
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,13 @@ from tests.support.client import TESTS
 ROOT = TESTS.parent
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "docs/clients/*.md", ".agents/skills/*/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/clients/*.md",
+        "docs/decisions/*.md",
+        ".agents/skills/*/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 MADE = {"cli.md", "tools.md"}  # by scripts/reference, from help texts and schemas
@@ -137,6 +145,91 @@ def test_no_message_and_no_tool_has_one_of_them() -> None:
     assert found == set()
 
 
+# Where comments and docstrings are searched too, and what they alone must not contain.
+CODE = [
+    *("src/colibri/*.py", "src/colibri/core/*.py", "src/colibri/server/*.py"),
+    *("src/colibri/tools/*.py", "src/colibri/store/sqlite/*.py", "scripts/*", ".ci/*"),
+    *("bench/**/*.py", "torture/*.py", "tests/support/*.py", "tests/server/*.py"),
+    *("tests/tools/*.py", "tests/contract/*.py", "tests/e2e/*.py"),
+]
+IN_CODE = {
+    r"\blet(?:s|ting)? go of\b": "it lets go of the server",
+    r"\b(?:is|are) passed over\b": "a response is passed over",
+    r"\bto be called (?:before|after|within)\b": "To be called before a commit.",
+    r"\bis (?:given|handed) back\b": "what kept it from being committed is given back",
+    r"\bwhat (?:has )?bec[ao]me of\b": "says what became of its files",
+    r"\b(?:is|are|was|were) in the way\b": "another process was in the way",
+    r"\bstands? (?:there|where|around)\b": "the text that stands there",
+    r"\bwhere (?:that|it) can be\b": "in one piece, where that can be",
+    r"\bmakes? sure of\b": "Make sure of version and schema.",
+    r"\bwhom\b": "as somebody would whom nothing holds back",
+    r"\bwho (?:reads|needs|wants|comes|verifies|only)\b": "who reads has to wait",
+    r"\blikelier\b": "a crash is likelier to be interesting",
+    r"\bwhatever (?:it|they) comes? to\b": "calls, whatever they come to",
+}
+FOUND_IN_CODE = [*FOUND, *(re.compile(phrase, re.IGNORECASE) for phrase in IN_CODE)]
+
+
+def remarks(source: str) -> Iterator[str]:
+    """Each docstring and each comment of a program in Python, or all comments of a shell script."""
+    if re.match(r"#!.*sh$", source, re.MULTILINE):
+        yield " ".join(re.findall(r"(?:^|\s)#(?!!) ?(.*)", source, re.MULTILINE))
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield " ".join((ast.get_docstring(node) or "").split())
+    row, comment = 0, ""  # the last row of a comment that may continue
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            is_alone = token.line.strip() == token.string
+            if not is_alone or token.start[0] != row + 1:
+                yield comment
+                comment = ""
+            row = token.start[0] if is_alone else 0
+            comment += f" {token.string.lstrip('# ')}"
+    yield comment
+
+
+def stumbles(source: str) -> list[str]:
+    return [
+        found[0]
+        for remark in remarks(source)
+        for pattern in FOUND_IN_CODE
+        for found in pattern.finditer(remark)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""Mend\nit."""', ["Mend"]),
+        ('class A:\n    """Written\n    anew."""', ["anew"]),
+        ('async def a() -> None:\n    def b() -> None:\n        """To who knows."""', ["To who"]),
+        ("x = 1  # a move that there is not", ["there is not"]),
+        ("# its log stands\n# beside it", ["stands beside", "beside it"]),
+        ("x = 1  # its log stands\n# beside the point", ["beside the"]),
+        ('"""Fine."""\nx = "Mend it."  # also fine\n', []),
+        ("#!/bin/sh\n# Start.\nrun  # to mend: again\n", ["mend"]),
+    ],
+)
+def test_a_phrase_in_a_comment_or_docstring_is_found(source: str, found: list[str]) -> None:
+    assert stumbles(source) == found
+
+
+@pytest.mark.parametrize(("phrase", "sentence"), IN_CODE.items(), ids=IN_CODE)
+def test_a_phrase_for_code_is_found_in_a_sentence_that_has_it(phrase: str, sentence: str) -> None:
+    assert re.search(phrase, sentence, re.IGNORECASE)
+    assert stumbles(f"# All is fine. {sentence}")
+
+
+@pytest.mark.parametrize("pattern", CODE)
+def test_comments_and_docstrings_have_none_of_them(pattern: str) -> None:
+    files = [path for path in ROOT.glob(pattern) if path.is_file()]
+    assert files
+    found = {str(path.relative_to(ROOT)): stumbles(path.read_text("utf-8")) for path in files}
+    assert {name: phrases for name, phrases in found.items() if phrases} == {}
+
+
 def sentences(text: str) -> Iterator[str]:
     """Those of at least eight words, without markup, in lower case."""
     for sentence in re.split(r"(?<=[.!?:;])\s+|\n+|\s\|\s", text):
@@ -165,6 +258,7 @@ def test_a_sentence_that_occurs_twice_is_found() -> None:
 
 # Rows of tables and items of definitions that say the same of different things.
 DELIBERATE = {
+    "the start of a call is not recorded",
     "the same with one sync per call there too",
     "the call enter and call exit of every call that wrote one of the records above",
     "- the erasures that name any record of the bundle",

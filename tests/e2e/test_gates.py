@@ -258,7 +258,7 @@ def test_while_reports_wait_that_cannot_be_recorded_no_task_is_done(tmp_path: Pa
 
 
 def test_bundles_carry_the_evidence_and_say_what_they_cannot_show(tmp_path: Path) -> None:
-    """Specification 21.4: in a bundle of the task the deed and its command; erased, it is said."""
+    """Specification 21.4: a task bundle has the deed and its command; an erasure is reported."""
     with at_work(tmp_path) as server:
         edit(tmp_path)
         seq = run(tmp_path, "pytest -q")

@@ -200,7 +200,7 @@ def test_structured_content_fits_the_advertised_output_schema(talk: Talk) -> Non
 
 
 def test_the_text_is_the_same_json_as_the_structured_content(talk: Talk) -> None:
-    """Specification 4.6: content[0].text the same JSON, and nothing beside it."""
+    """Specification 4.6: content[0].text the same JSON, and nothing else."""
     for name in CALLS:
         result = talk.call(name)
         [content] = result["content"]

@@ -17,8 +17,7 @@ HOST = "host-session-1"
 
 
 def observe(project: Path, *, late: str | None = None, **said: Any) -> int:
-    """Record a deed of the host HOST: a command that has ended, unless something else is said. The
-    place of its record."""
+    """Record a deed of the host HOST, by default a command that has ended; returns its seq."""
     path = str(project / "data" / "colibri.db")
     opened = opening.open_writer(
         path,

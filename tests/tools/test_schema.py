@@ -352,7 +352,7 @@ def test_a_flood_of_problems_is_answered_with_the_first_of_them() -> None:
 
 
 def test_a_lower_limit_alone_is_reported() -> None:
-    """The phrase for what is allowed has only the limits that there are."""
+    """The phrase for what is allowed names only the limits that exist."""
 
     class Least(msgspec.Struct):
         n: Annotated[int, Meta(ge=3)]

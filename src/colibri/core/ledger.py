@@ -42,7 +42,7 @@ payload and nonce can be erased and the chain still holds.
                   repeats        the seq of the call.enter of the call that this one repeats
     session.open  session_id, intent, task_id
                   gates          only where the project has a colibri.toml: its SHA-256
-    session.resume  server       the process that goes on with the session (uuid 4)
+    session.resume  server       the process that continues the session (uuid 4)
     thought       thought_id     "R-" and the record's seq
                   index          from 0 in the session
                   type           one of TYPES
