@@ -48,6 +48,7 @@ LISTED = {
     "store.sqlite.files.sync_directory": "a directory",
     "store.sqlite.files.sync_log": "the -wal, in which SQLite locks nothing",
     "store.sqlite.locks.use": "the lock file",
+    "store.gate_file._read": "colibri.toml",
     "store.skills._data": "a skill; not if it is the database under another name",
     "store.skills._opened": "a folder of skills",
     "store.sqlite.place._mounts": "the list of mounts",

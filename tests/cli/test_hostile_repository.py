@@ -209,6 +209,7 @@ COMMANDS = {
     "completion": ["bash"],
     "report": ["S-1", "-o", "report.html"],
     "verify": [],
+    "gate": ["check"],
     "export": ["--all", "-o", "log.json"],
     "backup": ["copy.db"],
     "restore": ["copy.db", "--force"],

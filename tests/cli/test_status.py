@@ -36,6 +36,7 @@ def test_a_project_without_a_ledger_is_no_error(tmp_path: Path, colibri: Printed
             "exists": False,
             "project": str(tmp_path),
             "found_by": "--project names it",
+            "gates_problem": None,
             "path": str(path),
         },
     )

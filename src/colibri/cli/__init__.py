@@ -19,6 +19,7 @@ from colibri.cli.commands import (
     edit,
     erase,
     export,
+    gate,
     hook,
     log,
     move,
@@ -63,7 +64,7 @@ GROUPS = {
         "move": move,
         "seal": seal,
     },
-    "prove it to others": {"verify": verify, "export": export},
+    "prove it to others": {"verify": verify, "export": export, "gate": gate},
     "maintain the ledger": {
         "backup": backup,
         "restore": restore,

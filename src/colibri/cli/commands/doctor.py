@@ -20,6 +20,7 @@ from colibri.cli.settings.clients import CLIENTS, NAME
 from colibri.cli.settings.jsonc import Broken
 from colibri.config import load
 from colibri.core.errors import ConfigError, ResourceError
+from colibri.store import gate_file
 from colibri.store.sqlite.connection import library_version, require_sqlite
 
 HELP = "check the installation, the database and the clients"
@@ -92,6 +93,7 @@ def examine(named: str | None) -> Iterator[Finding]:
         yield ok(f"{config.project}: {config.found_by}", "project")
         yield from storage.examine(config)
         yield from guarded("skills", _skills, config.skills_root)
+        yield from guarded("gates", _gates, config.project)
         yield from guarded("clients", _clients, config.project)
         yield from guarded("hooks", hooks.examine, config)
 
@@ -133,6 +135,18 @@ def _server() -> Iterator[Finding]:
     else:
         took = f"answered with {answer.tools} tools and ended in {answer.milliseconds:,} ms"
         yield ok(f"{shown} {took}")
+
+
+def _gates(project: str) -> Iterator[Finding]:
+    rules = gate_file.read(project)
+    if rules.problem is not None:
+        yield problem(rules.problem, "until then no task can be DONE; start running servers again")
+    elif rules.digest is None:
+        yield ok("the project has no rules: there is no colibri.toml")
+    else:
+        done = f"DONE needs {rules.done}" if rules.done else "DONE needs no command"
+        edits = f"edits need a task in {rules.edit} or later" if rules.edit else "edits are free"
+        yield ok(f"{done}; {edits}")
 
 
 def _skills(root: str) -> Iterator[Finding]:

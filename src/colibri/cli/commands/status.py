@@ -8,7 +8,7 @@ from colibri.cli import program, project, terminal
 from colibri.cli.show import times, words
 from colibri.config import load
 from colibri.core.states import Status
-from colibri.store import deed_list, ledger, records, sessions, tasks
+from colibri.store import deed_list, gate_file, ledger, records, sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.records import OPEN_CALLS_AMONG, Record, Work
 from colibri.store.sessions import Session
@@ -32,7 +32,8 @@ examples:
 
 Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 
---json prints exists, project, found_by (which rule found it) and path; if the ledger exists, also
+--json prints exists, project, found_by (which rule found it), gates_problem (what is wrong with the
+project's colibri.toml, or null) and path; if the ledger exists, also
 bytes, wal_bytes, log, records, head {{seq, leaf}}, sessions {{open, sealed, newest_open:
 [Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at, call, tool,
 server}}], open_calls_after (a seq), last_seal (a Session) and last_activity. A Session is what
@@ -54,6 +55,7 @@ def run(options: argparse.Namespace) -> int:
     path = config.db_path
     seen: dict[str, Any] = {"exists": os.path.exists(path), "project": config.project, "path": path}
     seen["found_by"] = config.found_by
+    seen["gates_problem"] = problem = gate_file.read(config.project).problem
     if seen["exists"]:
         with project.reading(options) as (_, reader):
             seen |= {"bytes": _size(path), "wal_bytes": _size(f"{path}-wal"), **_look(reader)}
@@ -68,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
         terminal.field("", "there is no ledger yet; the server creates it when it first starts")
         adds = program.typed("colibri setup CLIENT --write adds it to your MCP client")
         terminal.field("next", adds)
+    if problem is not None and not options.json:
+        terminal.field("gates", (f"{problem}; until then no task can be DONE", "bad"))
     return 0
 
 
