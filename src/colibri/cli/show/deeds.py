@@ -74,14 +74,13 @@ def _marks(said: Said) -> list[Span]:
 
 def _what(said: Said, text: Record | None) -> str:
     """The command, else the files, else the tool; of an erased text only that it is gone."""
-    if text is not None and text.payload is None:
-        return f"{said['tool'] or 'a tool'} [{text.state}]"
-    return _of_text(text.payload) if text and _of_text(text.payload) else said["tool"] or "a tool"
+    tool = said["tool"] or "a tool"
+    if text is None:
+        return tool
+    return f"{tool} [{text.state}]" if text.payload is None else _of_text(text.payload) or tool
 
 
-def _of_text(said: Said | None) -> str:
-    if not said:
-        return ""
+def _of_text(said: Said) -> str:
     if said["command"]:
         line = " ".join(str(said["command"])[: MAX_TEXT * 4].split())
         return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}…"
