@@ -34,6 +34,7 @@ LISTED = {
     "cli.git._line": "a line of the project's .git",
     "core.check.rules._open": "no file: a session, among those that it knows",
     "hook.files._open": "a file that a tool named, or one of git's, before there is a database",
+    "hook.keep._require_hope": "the database's header, before SQLite has it open",
     "hook.settings._hooks": "the hook settings of a host, before there is a database",
     "hook.spool._open": "the spool, or the counter of lost deeds",
     "project._line": "a line of a .git or of a git directory",

@@ -4,10 +4,12 @@ import os
 import time
 
 from colibri.core import canonical
+from colibri.core.errors import ResourceError
 from colibri.hook import deed as making
 from colibri.hook import spool, words
-from colibri.store import deeds, ledger
+from colibri.store import deeds
 from colibri.store.deeds import Arrival, Deed
+from colibri.store.sqlite import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from colibri.hook.clock import Clock
     from colibri.hook.report import Report
     from colibri.store.sqlite.identity import Opened
+
+_HEADER, _VERSION = 100, slice(60, 64)  # of a database: its header, and where its version is
 
 
 def keep(found: "Report", config: "Config", environ: "Mapping[str, str]", clock: "Clock") -> str:
@@ -46,7 +50,8 @@ def _record(
     found: "Report", deed: Deed, arrival: Arrival, config: "Config", clock: "Clock"
 ) -> str | None:
     """Append a deed, and before it those that wait; what to say to the agent."""
-    from colibri.store.sqlite import appending  # not where there is nothing but a spool
+    _require_hope(config.db_path)
+    from colibri.store.sqlite import appending
 
     opened = appending.open_current(config.db_path, clock)
     try:
@@ -64,10 +69,25 @@ def _record(
     return text if is_new else None
 
 
+def _require_hope(path: str) -> None:
+    """ResourceError if a glance tells that nothing can be recorded: SQLite need not be loaded.
+
+    The file is read while nothing in this process has it open. If another Colibri has migrated it
+    meanwhile, its header says so at the latest when the log was copied back.
+    """
+    if not os.path.isfile(path) or not os.access(path, os.W_OK):
+        raise ResourceError(f"{path} is not there, or cannot be written", "")
+    with open(path, "rb") as file:
+        header = file.read(_HEADER)
+    if int.from_bytes(header[_VERSION], "big") > SCHEMA:
+        raise ResourceError(f"{path} is that of a newer Colibri", "")
+
+
 def _append(
     opened: "Opened", kept: spool.Waiting, deed: Deed, arrival: Arrival, minutes: float
 ) -> bool:
     """One transaction, not synced: the next that is covers it. Whether the deed is new."""
+    from colibri.store import ledger
     from colibri.store.sqlite.identity import check_same_file
     from colibri.store.sqlite.watch import Change
 

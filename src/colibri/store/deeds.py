@@ -9,13 +9,19 @@ then a deed of the event `bind` is written first, and holds for what the host re
 Loaded by every hook: it imports no more than it needs; what people ask for is in deed_list.py.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
 from functools import partial
 
 from colibri.core.frozen import Frozen
-from colibri.core.ledger import Entry, load
-from colibri.store.connection import Connection
-from colibri.store.ledger import Chain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from colibri.core.ledger import Entry
+    from colibri.store.connection import Connection
+    from colibri.store.ledger import Chain
 
 MAX_FILES = 64
 MAX_COMMAND = 4096  # characters
@@ -168,6 +174,8 @@ def _call_of(db: Connection, seq: int) -> tuple[object, object]:
     exit = db.execute(
         "SELECT body FROM ledger WHERE seq > ? AND call = ? ORDER BY seq LIMIT 1", (seq, call)
     ).get
+    from colibri.core.ledger import load  # noqa: PLC0415 - not for each deed
+
     return load(enter or b"{}").get("use"), load(exit or b"{}").get("result_sha256")
 
 

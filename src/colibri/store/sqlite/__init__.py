@@ -10,3 +10,5 @@ checkpoint.py   waiting for others, and copying the write-ahead log back
 faults.py       what errors mean
 backup.py       making, checking and restoring copies of the file
 """
+
+SCHEMA = 4  # the version of the schema that the migrations lead to

@@ -14,11 +14,12 @@ import apsw
 
 from colibri.core.errors import ResourceError
 from colibri.store.connection import Connection
+from colibri.store.sqlite import SCHEMA
 from colibri.store.sqlite.connection import version
 from colibri.store.sqlite.schema import Migration, load_migrations, upto
 
 # Digest of all objects that the migrations up to VERSION make, which takes 5 ms; a test checks it.
-VERSION = 4
+VERSION = SCHEMA
 DIGEST = "cd97020c07f3dd2cb0508bec16293fd41a4afeb6d05539ab9bd1c96dcc8795d2"
 MAX_NAME = 100
 
