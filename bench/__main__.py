@@ -27,6 +27,7 @@ from bench.workloads import (
     calls,
     disks,
     growth,
+    hook,
     memory,
     recall,
     rivals,
@@ -150,6 +151,7 @@ WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Con
     "growth": (_measure(growth.run), (contestants.colibri,)),
     "recall": (_measure(recall.run), (contestants.colibri,)),
     "verify": (_measure(verify.run), (contestants.colibri,)),
+    "hook": (_measure(hook.run), (contestants.colibri,)),
     "servers": (_measure(servers.run), (contestants.colibri, contestants.typescript)),
 }
 

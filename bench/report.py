@@ -73,6 +73,12 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
         " check also parses, links, replays every rule and compares every row with the log.",
         verify.WHOLE,
     ),
+    "hook": (
+        "The hook",
+        "Milliseconds from the start of `colibri hook` to its end, and of processor time, on a"
+        " ledger with as many records as that of the verification.",
+        PASS,
+    ),
     "servers": (
         "Many servers on one file",
         "Each server has a client that waits for every answer; all of them together, calls per"

@@ -39,6 +39,7 @@ class Plan:
     verify_records: int
     verify_rounds: int
     server_calls: int
+    hook_rounds: int
 
 
 FULL = Plan(
@@ -58,6 +59,7 @@ FULL = Plan(
     verify_records=1_000_000,
     verify_rounds=9,
     server_calls=480,
+    hook_rounds=21,
 )
 QUICK = Plan(
     name="quick",
@@ -76,6 +78,7 @@ QUICK = Plan(
     verify_records=20_000,
     verify_rounds=3,
     server_calls=160,
+    hook_rounds=5,
 )
 
 

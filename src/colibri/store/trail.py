@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from colibri.core.canonical import MAX_INTEGER
+from colibri.core.frozen import Frozen
 from colibri.core.ledger import ERASED, NO_LEAF
 from colibri.store.append import Append
 from colibri.store.connection import Connection
@@ -18,10 +18,22 @@ _SELECT = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Frozen):
     """A thought as its record tells it."""
 
+    __slots__ = (
+        "agent_id",
+        "content",
+        "created_at",
+        "hash",
+        "index",
+        "prev_hash",
+        "seq",
+        "session_id",
+        "task_id",
+        "thought_id",
+        "type",
+    )
     thought_id: str
     seq: int
     index: int
@@ -35,8 +47,7 @@ class Thought:
     hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """Which thoughts a list shows; None means any."""
 
     session: str | None = None
