@@ -16,7 +16,7 @@ from bench.contestants import (
     TYPESCRIPT,
 )
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, growth, hook, memory, recall, rivals, servers, start, verify
+from bench.workloads import calls, growth, memory, recall, rivals, servers, start, verify
 
 Workloads = dict[str, Rows]
 # The cases that a bar covers: the name of each, and its value in every round.
@@ -189,16 +189,6 @@ BARS: tuple[Bar, ...] = (
     Bar("p50 of any tool on the largest store, of the smallest", 2, _growth),
     Bar("a search through 100,000 thoughts, of one through 1,000", 3, _searches),
     Bar("a session started, with its brief, on the large project", 20, _brief, unit=" ms"),
-    Bar(
-        "the hook, of `python -c pass`",
-        5,
-        _pair("hook", (hook.CALL, hook.ENDED), (PASS, hook.ENDED)),
-    ),
-    Bar(
-        "the hook where the ledger cannot be written, of `python -c pass`",
-        3,
-        _pair("hook", (hook.SPOOLED, hook.ENDED), (PASS, hook.ENDED)),
-    ),
     Bar(
         "whole-log verification, of a bare loop",
         0.6,

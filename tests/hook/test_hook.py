@@ -199,7 +199,7 @@ def test_the_project_is_the_one_that_the_host_names_and_not_one_it_inherited(
     project.hook("claude-code", "PreToolUse.Bash", cwd=str(elsewhere))
     assert len(project.records()) == 1
     data = project.payload("codex", "PreToolUse.Bash")
-    project.send(data, "codex", CLAUDE_PROJECT_DIR=str(elsewhere))
+    assert project.send(data, "codex", CLAUDE_PROJECT_DIR=str(elsewhere)).code == 0
     assert len(project.records()) == 2
     data = project.payload("codex", "PreToolUse.Bash", cwd=str(elsewhere), tool_use_id="x")
     project.send(data, "codex", CLAUDE_PROJECT_DIR=str(project.root))

@@ -34,14 +34,16 @@ _NAME_PROJECT = frozenset({"claude-code", "gemini", "copilot", "qwen"})
 
 def main() -> "NoReturn":
     """Run once, and end the process: nothing that Python would tidy up is worth the time."""
-    answer = ""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # it ends in time by itself
+    clock = Clock()
     try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # it ends in time by itself
-        answer = _run(os.environ, Clock())
+        answer = _run(os.environ, clock)
         os.write(1, answer.encode("utf-8", "replace"))
+    except Exception:  # the host must not notice
+        clock.count_pending()
     finally:
-        os._exit(0)  # also with an exception on its way: the host must not notice
+        os._exit(0)
 
 
 def _run(environ: "Mapping[str, str]", clock: Clock) -> str:

@@ -47,8 +47,12 @@ class Clock:
         time.sleep(_PAUSE)
         return True
 
-    def _give_up(self) -> None:
-        """Whatever it hangs on, such as a host that never closes its pipe."""
+    def count_pending(self) -> None:
+        """Nothing more can be done about a report that is not kept."""
         if self.pending is not None:
             spool.add_lost(self.pending.db_path, 1)
+
+    def _give_up(self) -> None:
+        """Whatever it hangs on, such as a host that never closes its pipe."""
+        self.count_pending()
         os._exit(0)
