@@ -1,4 +1,4 @@
-"""A day of a person with the installed program and a terminal alone, and no agent anywhere."""
+"""A person's day with only the installed program and a terminal, without any agent."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Gates through the real server: DONE only after what the project's rule asks for was seen."""
+"""Gates through the real server: DONE only after the command that the rule requires was seen."""
 
 import fcntl
 import json
@@ -29,7 +29,7 @@ LATE = "2026-01-01T00:00:00.000000Z"
 
 @contextmanager
 def at_work(project: Path, rule: str | None = RULE) -> Iterator[Server]:
-    """An agent at a task in VERIFY, in a session that its host reports on."""
+    """An agent with a task in VERIFY, in a session whose host reports deeds."""
     if rule is not None:
         (project / "colibri.toml").write_text(rule, encoding="utf-8")
     with Server(project, COLIBRI, CLAUDE_CODE_SESSION_ID=HOST) as server:
@@ -94,7 +94,7 @@ def test_what_does_not_prove_it_is_refused_and_said(
     tmp_path: Path, reason: str, words: str
 ) -> None:
     """Specification 21.2 and 21.3: a failed run, one with an operator, one before the last edit, a
-    late one, one of a host without exit codes; the right one then passes."""
+    late one, one from a host without exit codes; then the right one passes."""
     with at_work(tmp_path) as server:
         command = "pytest -q || true" if reason == "operator" else "pytest -q"
         exit = {"failed": 1, "no-exit": None}.get(reason, 0)
@@ -147,7 +147,7 @@ def test_a_late_edit_counts_and_an_edit_while_the_command_ran_too(tmp_path: Path
 
 
 def test_of_a_host_without_ids_a_command_counts_if_it_ran_alone(tmp_path: Path) -> None:
-    """Specification 21.2: cannot tell never passes."""
+    """Specification 21.2: a doubtful case never passes."""
     with at_work(tmp_path) as server:
         edit(tmp_path)
         for _ in range(2):
@@ -223,11 +223,11 @@ def test_a_broken_file_lets_no_task_be_done_and_says_where_it_is_broken(
         run(tmp_path, "pytest")
         refused(server)
         (tmp_path / "colibri.toml").write_text(RULE, encoding="utf-8")
-        refused(server)  # what held at the start holds until the end
+        refused(server)  # the rules read at the start apply until the end
 
 
 def spooled(project: Path, **said: object) -> None:
-    """A report that a hook could not record, and kept for later."""
+    """A report that a hook could not record and kept for later."""
     deed = Deed(**{**DEED, "host_session": HOST, **said})
     arrival = Arrival(call=str(uuid4()), bind_call=str(uuid4()), at=LATE, late=None, lost=0)
     path = str(project / "data" / "colibri.db")

@@ -1,4 +1,4 @@
-"""Deeds put into the ledger of a project, as a hook does it while a server works there."""
+"""Records deeds in a project's ledger, as a hook does while a server runs there."""
 
 import time
 import uuid
@@ -46,7 +46,7 @@ def observe(project: Path, *, late: str | None = None, **said: Any) -> int:
 
 
 def run(project: Path, command: str, exit: int | None = 0, **said: Any) -> int:
-    """A command from its begin to its end; the place of the record of its end."""
+    """Record a command's start and end; returns the seq of the end."""
     use = f"use-{uuid.uuid4()}"
     observe(project, event="tool.begin", use=use, command=command)
     event = "tool.end" if exit == 0 else "tool.failed"

@@ -1,4 +1,4 @@
-"""Gates: rules in a project's colibri.toml that hold an agent's words against its deeds.
+"""Gates: rules in a project's colibri.toml that compare an agent's claims with its deeds.
 
     [gate.done]                 # a task becomes DONE only after
     command = "pytest*"         # a command that its host has seen run: * is any text
@@ -9,7 +9,7 @@
     state = "APPLY"             # the session holds a task in this state or a later one
 
 A `*` covers no shell operator, and an operator in a command matches only itself: `pytest*` is not
-`pytest || true`. Operators inside quotes count too, because this is no shell.
+`pytest || true`. Operators inside quotes count too, because this is not a shell.
 """
 
 import re
@@ -23,10 +23,10 @@ from colibri.core.states import TERMINAL, Status
 
 FILE = "colibri.toml"
 MAX_PATTERN = 1024  # characters
-MAX_COMMAND = 4096  # characters of a command that are kept: what is as long may have been cut
-RUNS = 64  # so many of a session's last commands are looked at
+MAX_COMMAND = 4096  # characters of a command that are kept: one of this length may have been cut
+RUNS = 64  # how many of a session's last commands are checked
 _OPERATORS = re.compile("([;&|<>()$`!#\n\r])")
-_REDACTED = "[redacted:"  # where a secret was: nobody can tell what else went with it
+_REDACTED = "[redacted:"  # replaces a secret, and may have replaced more of the command
 _STATES = tuple(status.value for status in Status if status not in TERMINAL)
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "done": ("command", "exit", "after_last_edit"),
@@ -124,7 +124,7 @@ def _refuse_unknown(text: str, name: str, table: Mapping[str, Any]) -> None:
 
 
 def _line_of(text: str, *keys: str) -> int:
-    """The line that names the first of some keys that one names; TOML tells only its own errors."""
+    """The line of the first of these keys that is in the file; the TOML parser gives no lines."""
     lines = [line.partition("#")[0] for line in text.splitlines()]
     for key in keys:
         for number, line in enumerate(lines, 1):
@@ -138,7 +138,7 @@ def _wrong(line: int, what: str) -> Malformed:
 
 
 def matches(pattern: str, command: str) -> bool:
-    """Whether a command is of a pattern, and whole as far as anybody can tell."""
+    """Whether a command matches a pattern and appears to be complete."""
     if len(command) >= MAX_COMMAND or _REDACTED in command:
         return False
     wanted, given = _OPERATORS.split(pattern), _OPERATORS.split(command)
@@ -146,12 +146,12 @@ def matches(pattern: str, command: str) -> bool:
 
 
 def is_like(pattern: str, command: str) -> bool:
-    """Whether a command would be of a pattern, were it not for operators or its length."""
+    """Whether a command would match a pattern if operators and length did not count."""
     return _covers(pattern, command)
 
 
 def _covers(pattern: str, text: str) -> bool:
-    """A pattern of texts and stars, each text looked for once, from left to right."""
+    """Match a pattern of texts and stars; each text is searched once, from left to right."""
     first, *others = pattern.split("*")
     if not others:
         return text == first
@@ -166,6 +166,6 @@ def _covers(pattern: str, text: str) -> bool:
 
 
 def may_edit(state: str, held: Iterable[str]) -> bool:
-    """Whether a session may edit that holds tasks in these states."""
+    """Whether a session that holds tasks in these states may edit."""
     open_states = _STATES[_STATES.index(state) :]
     return any(one in open_states for one in held)

@@ -1,4 +1,4 @@
-"""What the rows of deeds should be, by their records, and are not."""
+"""Finds rows of deeds that do not match their records."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,9 +16,9 @@ _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
 class Comparison:
-    """Holds the rows of `deeds` against the records while the log is being read.
+    """Compares the rows of `deeds` with the records while the log is being read.
 
-    What it finds means something only if the log turns out to be sound.
+    Its findings count only if the log turns out to be valid.
     """
 
     def __init__(self, db: Connection) -> None:
@@ -27,7 +27,7 @@ class Comparison:
         self._wrong: list[int] = []
 
     def go_on(self, right: Iterable[tuple[Any, ...]], last: int) -> None:
-        """Compare the rows up to a seq with what the records up to there say they must hold."""
+        """Compare the rows up to a seq with the rows that the records up to there require."""
         query = "FROM deeds WHERE seq BETWEEN ? AND ?"
         texts = [name for name in _COLUMNS if name not in _NUMBERS]
         rows = raw.rows(self._db, _COLUMNS, query, (self._first, last), texts=texts)
@@ -36,7 +36,7 @@ class Comparison:
         self._first = last + 1
 
     def altered(self, later: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        """Which rows are wrong, with what came after all that was read."""
+        """Which rows are wrong; `later` are the rows required by records after those read."""
         self.go_on(later, _LAST - 1)
         for seq in self._wrong:
             yield f"record {seq}: its row in deeds is missing or not as the record says"

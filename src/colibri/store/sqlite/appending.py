@@ -1,7 +1,7 @@
-"""Opening the database to append a few records and leave: for a program that must be quick.
+"""Opens the database to append a few records and close it again, for programs that must be fast.
 
-Nothing is made or migrated, and the write-ahead log stays as it is. Whoever leaves last notes its
-size in the lock file, so that the next server does not take it for one that a crash has left.
+Nothing is created or migrated, and the write-ahead log stays as it is. The last process to close
+notes its size in the lock file, so that the next server does not mistake it for a crash.
 """
 
 import os
@@ -20,16 +20,16 @@ from colibri.store.sqlite.writing import Opening
 
 
 def open_current(path: str, patience: Callable[[int], bool]) -> Opened:
-    """A database that is there and has our schema; ResourceError if it cannot be had in time.
+    """Open an existing database that has our schema; ResourceError if that takes too long.
 
-    patience(tries) is asked before each new try, here and for each lock, and waits a little.
+    patience(tries) is called before each retry, here and for each lock, and waits a little.
     """
     require_sqlite(library_version())
     given, path = path, os.path.realpath(path)
     with explained(path):
         place.require_local(path)
         require_no_log_left(given, path)
-        # The digest of the schema tells whether it is ours: its text is not needed for that.
+        # The digest of the schema shows whether it is ours; its text is not needed.
         schema = (Migration(expected.VERSION, ""),)
         opening = Opening(path, locks.open_lock(path), schema, makes=False)
         try:

@@ -1,4 +1,4 @@
-"""One attempt to open the database for writing, made or migrated if need be."""
+"""One attempt to open the database for writing, creating or migrating it if needed."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ from colibri.store.sqlite.watch import Watch
 
 
 class Opening:
-    """What it takes to open a database for writing, and why it could not be opened yet.
+    """Attempts to open a database for writing, and why they have failed so far.
 
-    Without `makes`, one that is there and current, or none.
+    Without `makes`, only an existing database of the current version is opened.
     """
 
     def __init__(
