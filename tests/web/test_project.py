@@ -86,6 +86,7 @@ def test_what_nobody_verified_or_sealed_is_listed(reader: NewReader, tmp_path: P
     assert lines[1:] == [
         "1 session is open (S-1), with 1 thought that no seal covers.",
         f"1 task was finished in work that is not sealed: {taken}.",
+        "Of 1 session no host reported edits or commands.",
         "1 call has not ended.",
     ]
     groups = {name: ada.page.inner_text(f"#group-{name}") for name in ("in-progress", "blocked")}

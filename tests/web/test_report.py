@@ -619,7 +619,7 @@ def test_moves_of_tasks_are_counted_apart_from_new_tasks(page: Path, reader: New
 def test_the_navigation_has_the_words_of_the_headings(page: Path, reader: NewReader) -> None:
     ada = reader(page)
     links = ada.page.locator("nav a:visible").all()
-    assert len(links) == ada.page.locator("main section:visible").count() == 6
+    assert len(links) == ada.page.locator("main section:visible").count() == 7
     for link in links:
         section = link.get_attribute("href")
         assert ada.text(f"{section} > h2") == link.text_content()
@@ -687,6 +687,7 @@ def test_empty_reports_say_so_in_few_words(reader: NewReader, tmp_path: Path) ->
     assert ada.text("#outcome").endswith("changed no task; the session is still open.")
     assert ada.text("#task-groups") == "No task belongs to this evidence."
     assert ada.text("#decision-list") == "No decision was recorded."
+    assert ada.text("#deed-list") == "Not known: no host reported edits or commands."
     assert "no tree to draw" in ada.page.inner_text("#seal")
     ada.open(write_page(tmp_path / "report.html", task_bundle(lab, task)))
     assert ada.text("#outcome") == "The task is not begun."

@@ -62,7 +62,7 @@ export function coverageOf(records, entries) {
     lost: sum(deeds.map(({ lost }) => lost)),
     late: deeds.filter(({ late }) => late !== null).length,
     open: entries.filter(({ deed, type }) => type === "deed" && deed?.isOpen).length,
-    unpaired: tools.filter(({ use }) => use === null).length,
+    unpaired: tools.filter(({ use, event }) => use === null && event === "tool.begin").length,
     settings: settings.size,
   };
 }

@@ -41,6 +41,9 @@ export function unverified({ own, sessions, entries, tasks, head }, reveal) {
   if (unsealed.length > 0) {
     said.push([`${count(unsealed.length, "task was", "tasks were")} finished in work that is not sealed: `, ...names(unsealed, FEW), "."]);
   }
+  const reported = new Set(own.filter(({ kind }) => kind === "deed").map(({ session }) => session));
+  const silent = sessions.filter(({ id }) => !reported.has(id)).length;
+  if (silent > 0) said.push([`Of ${count(silent, "session")} no host reported edits or commands.`]);
   const running = entries.filter(({ type }) => type === "open");
   if (running.length > 0) said.push([`${count(running.length, "call has", "calls have")} not ended.`]);
   return said;

@@ -8,13 +8,17 @@ import { count } from "./words.mjs";
 
 const FEW = 10;
 const MOST = 200;
+const NOTHING = "Not known: no host reported edits or commands.";
 const RAN = ["tool.end", "tool.failed"];
 
-/** Show them, if any host reported anything; `reveal(seq)` leads to a record in the timeline. */
-export function showWork({ own, entries }, reveal) {
+/** Show them, or that no host reported any; `reveal(seq)` leads to a record in the timeline. */
+export function showWork({ own, entries, scope }, reveal) {
   const mine = entries.filter(({ isOwn, deed }) => isOwn && deed !== null);
-  $("deeds").hidden = mine.length === 0;
-  if (mine.length === 0) return;
+  $("deeds").hidden = scope.kind === "task" && mine.length === 0; // its evidence need not hold them
+  if (mine.length === 0) {
+    $("deed-list").replaceChildren(el("p", {}, NOTHING));
+    return;
+  }
   const files = editedFiles(mine);
   const runs = mine.filter(({ type, deed }) => type === "deed" && deed.sort === "run" && RAN.includes(deed.event));
   const failed = mine.filter(({ type, deed }) => type === "deed" && deed.isFailed);
@@ -61,7 +65,7 @@ function notKnown({ hosts, lost, late, open, unpaired, settings }) {
   const said = [];
   if (open > 0) said.push(`${count(open, "action began and its end was", "actions began and their ends were")} not reported.`);
   if (lost > 0) said.push(`${count(lost, "action was", "actions were")} lost before ${lost === 1 ? "it" : "they"} could be recorded.`);
-  if (unpaired > 0) said.push(`${count(unpaired, "report does", "reports do")} not say which action it is about, so begins and ends cannot be matched.`);
+  if (unpaired > 0) said.push(`${count(unpaired, "action", "actions")} began without an id, so how ${unpaired === 1 ? "it" : "they"} ended cannot be told.`);
   if (settings > 1) said.push("The settings of the host’s hooks changed in between.");
   if (late > 0) said.push(`${count(late, "report was", "reports were")} recorded later than what ${late === 1 ? "it tells" : "they tell"} of.`);
   said.push("What an agent does outside the tools of its host, and what its host does not report, is not here.");
