@@ -74,7 +74,7 @@ def test_every_paragraph_is_a_clause_under_the_heading_of_its_section() -> None:
         heading, *paragraphs = block.strip().split("\n\n")
         section = heading.split()[0]
         assert all(one.startswith(f"**{section}.") for one in paragraphs), heading
-    assert section == "22"
+    assert section == "23"
 
 
 def test_every_number_that_is_cited_exists_and_every_clause_has_a_test() -> None:

@@ -26,6 +26,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_tells_where_the_project_stands(project: Path, reader: NewReader) -> None:
+    """Specification 23.3."""
     ada = reader(project / "colibri-report.html")
     assert ada.verdict == "good"
     assert ada.text("h1") == "Project shop"

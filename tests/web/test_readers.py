@@ -35,7 +35,7 @@ def test_each_answer_rests_on_what_the_page_shows(asked: readers.Asked, reader: 
 def test_the_root_that_the_agent_was_given_is_known_again(
     asked: readers.Asked, reader: NewReader
 ) -> None:
-    """A right root is welcomed, and nothing after it takes that back."""
+    """Specification 23.4: a right root is welcomed, and nothing after it takes that back."""
     ada = reader(asked.page)
     answer = ada.compare(asked.root)
     assert answer == (

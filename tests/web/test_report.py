@@ -63,7 +63,7 @@ def page(told: tuple[real.Told, Path]) -> Path:
 
 
 def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: NewReader) -> None:
-    """From the server through `colibri report` into a browser, from file://."""
+    """Specification 23.1: through `colibri report` into a browser, from file://."""
     ada = reader(page)
     assert ada.verdict == "good"
     assert ada.text("h1") == real.INTENT
@@ -950,7 +950,7 @@ def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
 def test_a_large_picture_of_tasks_tells_what_it_leaves_out_and_offers_it(
     reader: NewReader, tmp_path: Path
 ) -> None:
-    """Unfinished tasks come first; short dashes stand for arrows from what is not drawn."""
+    """Specification 23.6: unfinished tasks first; dashes are arrows from what is not drawn."""
     lab = in_memory()
     tasks = [lab.create("first").task_id]
     for _ in range(59):

@@ -60,6 +60,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def test_the_page_follows_the_log_and_keeps_its_place(tmp_path: Path, reader: NewReader) -> None:
+    """Specification 23.5."""
     prepare(tmp_path)
     with watching(tmp_path) as process:
         ada = reader(tmp_path / "page.html", viewport={"width": 900, "height": 700})

@@ -124,7 +124,7 @@ def test_a_session_is_not_credited_with_what_its_task_depended_on(
 def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
     tmp_path: Path, reader: NewReader
 ) -> None:
-    """Both at once, on one board, where each also sees the task of the other."""
+    """Specification 23.2: both at once, on one board, where each sees the task of the other."""
     with Server(tmp_path, COLIBRI) as first, Server(tmp_path, COLIBRI) as second:
         start(first, "left", "ada")
         start(second, "right", "bea")

@@ -1,10 +1,10 @@
 // One entry of the timeline: a thought, a change of a task, a call, or what is not there.
 
-import { button, el, passage, plain, stored } from "./dom.mjs";
+import { button, cut, el, passage, plain, stored } from "./dom.mjs";
 import { isOthers } from "./model.mjs";
 import { drawRecord } from "./record.mjs";
 import { state } from "./story.mjs";
-import { callTitle, clock, count, findingText, list, refusalReason, shortHash } from "./words.mjs";
+import { callTitle, clock, count, findingText, list, refusalReason, shortHash, stretches } from "./words.mjs";
 
 const MOST_RECORDS = 100;
 
@@ -113,7 +113,15 @@ function drawMoves(task, moves) {
   const steps = passed.flatMap((status, at) => [at > 0 ? " → " : " ", state(status)]);
   const retry = moves.find(({ set: { status: [from, to] } }) => from === "VERIFY" && to === "GATHER");
   const again = retry ? [el("p", {}, `It failed its check: attempt ${retry.attempt} begins.`)] : [];
-  return [headline(stored(task), ...steps), ...again];
+  const gates = moves.filter(({ gate }) => gate).map(({ gate }) => drawGate(gate));
+  return [headline(stored(task), ...steps), ...again, ...gates];
+}
+
+/** The rule of the project that a move to DONE satisfied, or that a person set aside. */
+function drawGate({ command, exit, evidence, waived }) {
+  const rule = el("code", {}, stored(cut(command, 200)));
+  if (waived) return el("p", { class: "refusal" }, "A person set aside the rule that asks for ", rule, ".");
+  return el("p", {}, "The project’s rule was met: ", rule, ` with exit code ${exit}, ${stretches(evidence.map((seq) => [seq, seq]))}.`);
 }
 
 function drawCreation(entry) {
