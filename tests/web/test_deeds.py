@@ -117,3 +117,29 @@ def test_axe_finds_nothing_to_complain_about(page: Reader) -> None:
     assert Axe().run(page.page).response["violations"] == []
     page.page.emulate_media(color_scheme="dark")
     assert Axe().run(page.page).response["violations"] == []
+
+
+VECTORS = Path(__file__).resolve().parents[1] / "vectors" / "good"
+
+
+def test_the_rule_that_a_task_was_done_under_is_shown(reader: NewReader, tmp_path: Path) -> None:
+    """Specification 21.4, 21.5: it was met by a command, or a person set it aside."""
+    ada = reader()
+    for name, words in (
+        ("gate", "The project’s rule was met: "),
+        ("gate-waived", "A person set aside the rule that asks for "),
+    ):
+        bundle = (VECTORS / f"{name}.colibri.json").read_bytes()
+        ada.open(write_page(tmp_path / f"{name}.html", bundle))
+        assert ada.verdict == "good"
+        assert words in ada.text("#entries")
+    assert "with exit code 0, record" not in ada.text("#entries")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in VECTORS.glob("deeds*.json")))
+def test_every_log_with_deeds_can_be_shown(reader: NewReader, tmp_path: Path, name: str) -> None:
+    bundle = (VECTORS / f"{name}.json").read_bytes()
+    ada = reader(write_page(tmp_path / "report.html", bundle))
+    assert ada.verdict == "good"
+    assert ada.page.is_visible("#timeline")
+    assert ada.page.locator(".entry[data-type=deed]").count() > 0
