@@ -115,6 +115,7 @@ export const NOT_CHECKED = {
   erased: "Texts that were erased.",
   evidence: "Whether the thoughts exist that allowed a task to be done: they are not in this file.",
   takeover: "How long the holder of a task had been silent before another session took it over.",
+  gate: "Whether the command that a rule asks for was the right one, or ran after the last edit: not all of it is here.",
   repeats: "Whether two calls with the same key were the same call: the first is not in this file.",
   rules: "The session’s other thoughts, and all calls and tasks.",
   skipped: "Seals, calls and tasks, because the records themselves are damaged.",
