@@ -211,9 +211,8 @@ def _read(
 ) -> None:
     """Show the check the rows from a seq to another, in slices.
 
-    Each has a read transaction of its own and pause() runs between two of them, so that the
-    write-ahead log can be checkpointed and others can be served. Within each, on_slice is told how
-    far it has come.
+    Each has its own read transaction, and pause() runs between two of them, so that the write-ahead
+    log can be checkpointed and others can be served. Within each, on_slice is told how far it is.
     """
     more = True
     while more:
