@@ -51,6 +51,22 @@ def test_a_directory_that_cannot_be_written_is_said_and_nothing_is_left(tmp_path
     assert names(directory) == ["a.json"]
 
 
+def test_a_file_of_ours_is_deleted_as_it_was_read_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "conf" / "a.sh"
+    path.parent.mkdir()
+    path.write_text("ours")
+    old = files.read(str(path))
+    refused = pytest.raises(ResourceError, match=r"cannot delete .*: Operation not permitted")
+    with immutable(path.parent), refused:
+        files.delete(old)
+    path.write_text("theirs")
+    with pytest.raises(ResourceError, match="changed by another program"):
+        files.delete(old)
+    assert path.read_text() == "theirs"
+    files.delete(files.read(str(path)))
+    assert not path.exists()
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "64k") as disk:
         path = disk / "a.json"

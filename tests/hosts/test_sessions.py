@@ -39,6 +39,7 @@ EXITS = {
     "cline": [3, None],  # the same
     "opencode": [3, 0],
 }
+QUICK = ("claude-code", "codex")
 CLASSES = [*["mcp"] * 4, "edit", "edit", "run", "run", "run", "mcp", "mcp"]
 TEST = 'grep -q "$1" a.txt || exit 3\n'
 FAILS, PASSES = "sh check.sh beta", "sh check.sh alpha"
@@ -209,7 +210,7 @@ def test_a_ledger_that_cannot_be_written_changes_nothing(name: str, tmp_path: Pa
     Specification 22.5.
     """
     seen = {}
-    for trouble in ("no hooks", "locked", "damaged"):
+    for trouble in ("no hooks", "locked", *(["damaged"] if name in QUICK else [])):
         folder = tmp_path / trouble.replace(" ", "-")
         folder.mkdir()
         place = Place.below(folder)
@@ -220,8 +221,7 @@ def test_a_ledger_that_cannot_be_written_changes_nothing(name: str, tmp_path: Pa
         seen[trouble] = (ran.code, [_neutral(one, place) for one in ran.results()])
     assert seen["no hooks"][0] == 0
     assert len(seen["no hooks"][1]) == len(FILES) + 2
-    assert seen["locked"] == seen["no hooks"]
-    assert seen["damaged"] == seen["no hooks"]
+    assert all(one == seen["no hooks"] for one in seen.values())
 
 
 @contextmanager

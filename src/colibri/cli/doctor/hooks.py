@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 from colibri.cli import files
 from colibri.cli.doctor import Finding, ok, warning
@@ -29,15 +30,10 @@ def examine(config: Config) -> Iterator[Finding]:
 def _newest(path: str) -> Mapping[str, str]:
     """When each host last reported; what is wrong with the database is told by other checks."""
     try:
-        reader = open_reader(path, untouched=True)
-    except ResourceError:
+        with closing(open_reader(path, untouched=True)) as reader:
+            return deeds.newest(reader)
+    except (ResourceError, DatabaseError):
         return {}
-    try:
-        return deeds.newest(reader)
-    except DatabaseError:
-        return {}
-    finally:
-        reader.close()
 
 
 def _scope(client: str, project: str, scope: str, newest: Mapping[str, str]) -> Iterator[Finding]:
