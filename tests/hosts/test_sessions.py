@@ -138,6 +138,7 @@ def test_every_tool_call_is_a_deed_in_order_bound_to_session_and_task(played: Pl
     assert len({one["payload"]["host_session"] for one in ends}) == 1
     # The end of the seal's own call comes after the seal, and so belongs to no session.
     assert [one["session"] for one in ends] == [*[played.session] * (len(CLASSES) - 1), None]
+    assert "no end reported" not in played.place.colibri("trail"), "also not of that call"
     # The task is held from the claim on, until it is done.
     assert [one["task"] for one in ends[3:9]] == ["T-0001"] * 6
 

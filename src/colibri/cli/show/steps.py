@@ -40,19 +40,24 @@ class Printer:
         self._server = ""
         self._called: set[str] = set()  # the host's ids of calls that were shown
         self._begun: dict[tuple[Any, ...], Step] = {}
+        self._sealed = False
 
     def show(self, step: Step) -> None:
         """One step, as people read it. A tool call is shown when it has ended, and once: a call of
         ours is in the ledger already."""
         if step.enter and step.enter.payload and step.enter.payload["use"] is not None:
             self._called.add(step.enter.payload["use"])
+        self._sealed |= any(record.kind == "session.seal" for record in step.records)
         if not self._waits(step):
             self._show(step)
 
     def finish(self) -> None:
-        """Show the tool calls that began and did not end."""
+        """Show the tool calls that began and did not end; the seal's own ends after it."""
         for step in self._begun.values():
-            self._show(step)
+            said = step.first.payload or {}
+            seals = self._sealed and str(said["tool"]).endswith("merkle_finalize")
+            if not seals and said["use"] not in self._called:
+                self._show(step)
 
     def _show(self, step: Step) -> None:
         for entry in _entries(step):
