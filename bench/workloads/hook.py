@@ -98,7 +98,7 @@ def _timed(command: list[str], project: str, event: str, use: str) -> tuple[floa
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what is said to Python: hosts say nothing, and its caches are used."""
+    """Our environment without Python's variables: hosts set none, and its caches are used."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 

@@ -154,9 +154,9 @@ class Recorder:
         return caller
 
     def take_in(self, path: str) -> int:
-        """Record the deeds that hooks could not; how many bytes of them there were.
+        """Record the deeds that hooks could not; returns how many bytes they had.
 
-        Called at the start, and by whoever must know what the host has reported until now.
+        Called at the start, and before a decision that depends on what the host has reported.
         """
         if not (size := spool.size(path)):
             return 0

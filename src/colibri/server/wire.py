@@ -247,7 +247,7 @@ class Wire:
         if isinstance(request.id, str) and len(request.id) > MAX_KEPT_ID:
             message = f"the id of a subscription has at most {MAX_KEPT_ID} characters"
             raise Fault(INVALID_REQUEST, message)
-        request.line, request.params = b"", {}  # kept for long, and these may be large
+        request.line, request.params = b"", {}  # it may stay open for long, and these may be large
         self._subscriptions[request.id] = request
         # Nothing that a client can subscribe to ever changes here, so the granted subset is empty.
         acknowledged = {

@@ -41,8 +41,8 @@ def misfit(name: str, message: str, schema: JSON) -> dict[str, object]:
     return issue(name + where.rstrip("`"), problem, allowed_by(schema))
 
 
-def allowed_by(schema: JSON, beside: Sequence[JSON] = ()) -> str:
-    """A schema as a phrase, without repeating what its alternatives in `beside` say."""
+def allowed_by(schema: JSON, siblings: Sequence[JSON] = ()) -> str:
+    """A schema as a phrase, without repeating what its `siblings` say."""
     if "anyOf" in schema:
         return " or ".join(allowed_by(option, schema["anyOf"]) for option in schema["anyOf"])
     if "enum" in schema:
@@ -62,7 +62,7 @@ def allowed_by(schema: JSON, beside: Sequence[JSON] = ()) -> str:
     if "examples" in schema:
         parts.append(f"such as {schema['examples'][0]}")
     if "items" in schema:
-        told = schema["items"] in beside
+        told = schema["items"] in siblings
         parts.append("each one of these" if told else f"each {allowed_by(schema['items'])}")
     if "properties" in schema:
         parts.append(f"with {' and '.join(schema['properties'])}")

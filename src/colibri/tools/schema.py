@@ -1,6 +1,6 @@
 """Turns msgspec structs into JSON Schemas and validators (stage 2).
 
-msgspec stops at the first problem of a value. Stage 2 then goes on field by field, so that the
+msgspec stops at the first problem of a value. Stage 2 then checks field by field, so that the
 answer lists every issue: where, what is wrong, what is allowed, but never the value itself.
 """
 
@@ -99,8 +99,8 @@ def _inline(struct: type[msgspec.Struct]) -> JSON:
             return node
         if "$ref" in node:
             target = resolve(definitions[node["$ref"].rpartition("/")[2]])
-            beside = {key: value for key, value in node.items() if key not in ("$ref", "$defs")}
-            return {**target, **beside}
+            others = {key: value for key, value in node.items() if key not in ("$ref", "$defs")}
+            return {**target, **others}
         # Under `properties`, `title` is the name of a field and its value is a schema.
         generated = isinstance(node.get("title"), str)
         skipped = {"title", "description", "$defs"} if generated else {"$defs"}

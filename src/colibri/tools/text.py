@@ -70,7 +70,7 @@ Description = Annotated[str, Meta(max_length=8000, extra={"text": PROSE})]
 
 
 def rule_of(annotation: Any) -> Rule | None:
-    """The rule of a type, also where it is one of several."""
+    """The rule of a type, even if it is one of several in a union."""
     for meta in getattr(annotation, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.extra and "text" in meta.extra:
             rule: Rule = meta.extra["text"]
