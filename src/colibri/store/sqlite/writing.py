@@ -77,7 +77,9 @@ class Opening:
         db = connect(self.path, "write")
         try:
             found = require_ours(db, self.path, self._latest)
-            if found < self._latest and not (alone and self._makes):
+            if found < self._latest and not self._makes:
+                raise ResourceError(f"{self.path} has to be migrated first", "start a server")
+            if found < self._latest and not alone:
                 db.close()
                 return None
             backup = self._bring_up_to_date(db, found)
