@@ -983,7 +983,7 @@ class Session:
     last: int = 0
     leaf: str = ZEROS  # of its last
     agent: str | None = None  # who opened it
-    server: str = ""  # the process that goes on with it; empty if any may
+    server: str = ""  # the process that continues it; empty if any may
     tree: Tree = field(default_factory=Tree)
 
 
@@ -1044,7 +1044,7 @@ AFTER_SEAL = {"thought": "thought-after-seal", "session.seal": "second-seal"}
 
 
 def check_server(case: Case, record: Record, session: Session) -> None:
-    """Whether the process that makes a change is the one that goes on with its session."""
+    """Whether the process that makes a change is the one that continues its session."""
     if record.kind == "session.resume":
         session.server = record.body["server"]
     call = case.ledger.open.get(record.call)
@@ -1815,8 +1815,8 @@ CODES = {
     "missing-record": ("complete", "a record is missing"),
     "missing-payload": ("complete", "the payload is missing, and no erasure names it"),
     "stray-record": ("complete", "this kind of bundle has no place for the record"),
-    "second-seal": ("sealed", "the session was sealed already"),
-    "thought-after-seal": ("sealed", "the session was sealed already"),
+    "second-seal": ("sealed", "the session was already sealed"),
+    "thought-after-seal": ("sealed", "the session was already sealed"),
     "wrong-index": ("sealed", "the index is not the thought's place in its session"),
     "broken-thought-chain": ("sealed", "the thought does not name the one before it"),
     "wrong-count": ("sealed", "the count is not that of the session's thoughts"),
@@ -1825,12 +1825,12 @@ CODES = {
     "bad-proof": ("sealed", "the proof does not lead from a thought to the root of its seal"),
     "missing-proof": ("sealed", "nothing shows that the seal covers the thought"),
     "root-differs": ("sealed", "no seal of the bundle has the root that was given"),
-    "change-after-seal": ("sealed", "the session was sealed already"),
+    "change-after-seal": ("sealed", "the session was already sealed"),
     "second-open": ("rules", "the session was opened already"),
     "outside-session": ("rules", "the session was not open yet"),
     "bad-pair": ("rules", "the record does not fit the call that it names"),
     "stray-change": ("rules", "no call that ended well has made this change"),
-    "wrong-server": ("rules", "another process goes on with the session"),
+    "wrong-server": ("rules", "another process continues the session"),
     "bad-repeat": ("rules", "the call that it repeats has not done the work"),
     "wrong-digest": ("rules", "a text of the call's arguments is not the one that it recorded"),
     "missing-change": ("rules", "the call has not made the changes that its tool makes"),
@@ -1846,7 +1846,7 @@ CODES = {
     "missing-evidence": ("rules", "it ended without a thought about the attempt"),
     "wrong-holder": ("rules", "a task is held by the session that moves or claims it"),
     "claimed-change": ("rules", "another session holds the task"),
-    "wrong-takeover": ("rules", "a task is taken over from who has given no sign of life since"),
+    "wrong-takeover": ("rules", "a task is taken over, but its holder was not silent as claimed"),
     "wrong-gate": (
         "rules",
         "what it names does not satisfy the rule under which the task was DONE",
@@ -1863,7 +1863,7 @@ NOTES = {
     "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
     "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
     "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
-    "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
+    "outside-head": "a truncated or rewritten log, which only a head from outside reveals",
     "outside-root": "whether a seal's root is the one that was published",
     "size": "how many thoughts the root that was given covers: it came without its size",
     "gaps": "what the missing records are, and that those around them are of one chain",

@@ -123,7 +123,7 @@ def test_json_has_the_documented_members_and_only_these() -> None:
     verdict = json.loads(done.stdout)
     lists = {"seal": "seals", "erased": "erased", "open_call": "open_calls", "finding": "findings"}
     counts = {f"{name}_count" for name in lists}
-    others = {"format", "verdict", "bundle", "lines", "not_checked"}
+    others = {"format", "verdict", "bundle", "lines", "coverage", "not_checked"}
     assert set(verdict) == others | {*lists.values()} | counts
     assert set(verdict["bundle"]) == {"log", "kind", "session", "task"} | {
         "records",

@@ -1159,7 +1159,7 @@ class Trail {
       // placed: the last record whose place in the session is known
       // index: of the next thought; after a gap it may be greater
       // first, last, leaf: its first thought, its last, and the leaf of this
-      // server: the process that goes on with it; null if any may
+      // server: the process that continues it; null if any may
       const thoughts = { placed: seq, index: 0, first: 0, last: 0, leaf: ZEROS, tree: new Tree() };
       this.open.set(id, { opened: seq, agent: record.agent, server: null, ...thoughts });
       case_.deeds.open(record);
@@ -1184,7 +1184,7 @@ class Trail {
   }
 }
 
-/** Whether the process that makes a change is the one that goes on with its session. */
+/** Whether the process that makes a change is the one that continues its session. */
 function checkServer(case_, { kind, seq, call, session: id, body }, session) {
   if (kind === "session.resume") session.server = body.server;
   const entered = case_.ledger.open.get(call)?.enter.body ?? null;
@@ -1917,8 +1917,8 @@ export const CODES = {
   "missing-record": ["complete", "a record is missing"],
   "missing-payload": ["complete", "the payload is missing, and no erasure names it"],
   "stray-record": ["complete", "this kind of bundle has no place for the record"],
-  "second-seal": ["sealed", "the session was sealed already"],
-  "thought-after-seal": ["sealed", "the session was sealed already"],
+  "second-seal": ["sealed", "the session was already sealed"],
+  "thought-after-seal": ["sealed", "the session was already sealed"],
   "wrong-index": ["sealed", "the index is not the thought's place in its session"],
   "broken-thought-chain": ["sealed", "the thought does not name the one before it"],
   "wrong-count": ["sealed", "the count is not that of the session's thoughts"],
@@ -1927,12 +1927,12 @@ export const CODES = {
   "bad-proof": ["sealed", "the proof does not lead from a thought to the root of its seal"],
   "missing-proof": ["sealed", "nothing shows that the seal covers the thought"],
   "root-differs": ["sealed", "no seal of the bundle has the root that was given"],
-  "change-after-seal": ["sealed", "the session was sealed already"],
+  "change-after-seal": ["sealed", "the session was already sealed"],
   "second-open": ["rules", "the session was opened already"],
   "outside-session": ["rules", "the session was not open yet"],
   "bad-pair": ["rules", "the record does not fit the call that it names"],
   "stray-change": ["rules", "no call that ended well has made this change"],
-  "wrong-server": ["rules", "another process goes on with the session"],
+  "wrong-server": ["rules", "another process continues the session"],
   "bad-repeat": ["rules", "the call that it repeats has not done the work"],
   "wrong-digest": ["rules", "a text of the call's arguments is not the one that it recorded"],
   "missing-change": ["rules", "the call has not made the changes that its tool makes"],
@@ -1948,7 +1948,7 @@ export const CODES = {
   "missing-evidence": ["rules", "it ended without a thought about the attempt"],
   "wrong-holder": ["rules", "a task is held by the session that moves or claims it"],
   "claimed-change": ["rules", "another session holds the task"],
-  "wrong-takeover": ["rules", "a task is taken over from who has given no sign of life since"],
+  "wrong-takeover": ["rules", "a task is taken over, but its holder was not silent as claimed"],
   "wrong-gate": ["rules", "what it names does not satisfy the rule under which the task was DONE"],
   "bad-erasure": ["rules", "the erasure names what cannot be erased, or comes later"],
   "erased-payload": ["rules", "an erasure says that the payload is gone"],
@@ -1962,7 +1962,7 @@ export const NOTES = {
   "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
   "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
   "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
-  "outside-head": "a tail cut off, or a log written anew: that takes a head from outside",
+  "outside-head": "a truncated or rewritten log, which only a head from outside reveals",
   "outside-root": "whether a seal's root is the one that was published",
   "size": "how many thoughts the root that was given covers: it came without its size",
   "gaps": "what the missing records are, and that those around them are of one chain",

@@ -1,5 +1,5 @@
 """Sessions: opened once, their thoughts in a row, sealed once under the right root; which process
-goes on with each, and when it last gave a sign of life.
+continues each, and when it last gave a sign of life.
 
 Memory grows with the number of sessions: of a tree only the peaks and a few leaves are kept.
 """
@@ -77,7 +77,7 @@ class Session:
         self.opening = opening
         self.caller = caller  # of the call that opened it, or last resumed it; None if not seen
         self.resumed: int | None = None
-        self.server: str | None = None  # that goes on with it; None if any may
+        self.server: str | None = None  # that continues it; None if any may
         self.peaks = Peaks()
         self.first: int | None = None
         self.last: int | None = None
@@ -239,10 +239,10 @@ class Sessions:
         return None
 
     def _judge_server(self, row: Row, session: Session, caller: Caller | None) -> None:
-        """Whether the process that makes a change is the one that goes on with its session."""
+        """Whether the process that makes a change is the one that continues its session."""
         enter = None if caller is None else caller.said
         if enter is not None and session.server != enter.server:
-            self._note(row, "wrong-server", f"another process goes on with {row.session}")
+            self._note(row, "wrong-server", f"another process continues {row.session}")
 
     def _note(self, row: Row, code: str, detail: str = "") -> None:
         self._found.note(SESSIONS, row.seq, code, detail or f"session {row.session}")
