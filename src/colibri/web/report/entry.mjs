@@ -121,7 +121,8 @@ function drawMoves(task, moves) {
 function drawGate({ command, exit, evidence, waived }) {
   const rule = el("code", {}, stored(cut(command, 200)));
   if (waived) return el("p", { class: "refusal" }, "A person set aside the rule that asks for ", rule, ".");
-  return el("p", {}, "The project’s rule was met: ", rule, ` with exit code ${exit}, ${stretches(evidence.map((seq) => [seq, seq]))}.`);
+  const seen = stretches(evidence.map((seq) => [seq, seq]));
+  return el("p", {}, "The project’s rule was met: ", rule, ` with exit code ${exit}, ${seen}.`);
 }
 
 function drawCreation(entry) {
@@ -194,7 +195,8 @@ const DENIED = {
 const EVENTS = {
   "session.start": "The host started or resumed its session", "session.end": "The host ended its session",
   prompt: "A prompt reached the agent", stop: "The agent stopped", "subagent.start": "A subagent started",
-  "subagent.end": "A subagent ended", compact: "The conversation was compacted", bind: "The host was matched to this session",
+  "subagent.end": "A subagent ended", compact: "The conversation was compacted",
+  bind: "The host was matched to this session",
 };
 
 function drawDeed(entry) {
@@ -237,8 +239,8 @@ function failureOf({ event, exit, isOpen }) {
 /** What was on the disk after it. */
 function drawFile({ path, sha256, size }) {
   const name = path === null ? "a file outside the project, or of unknown name" : stored(path);
-  const digest = sha256 === null ? " gone, or not read" : [" ", el("code", {}, shortHash(sha256)), ` ${count(size ?? 0, "byte")}`];
-  return el("p", { class: "file" }, name, ...[digest].flat());
+  if (sha256 === null) return el("p", { class: "file" }, name, " gone, or not read");
+  return el("p", { class: "file" }, name, " ", el("code", {}, shortHash(sha256)), ` ${count(size ?? 0, "byte")}`);
 }
 
 // Sessions and erasures.

@@ -1,4 +1,4 @@
-// verify(), beside the page: in a worker made of the page's own program, so that nothing freezes
+// verify(), next to the page: in a worker made of the page's own program, so that nothing freezes
 // while a large bundle is checked. Where a browser does not let us have one, it runs in the page.
 
 import { verify } from "../verify.mjs";

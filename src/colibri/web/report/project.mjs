@@ -19,7 +19,8 @@ export function showProject(model, reveal) {
   $("unverified-list").replaceChildren(...unverified(model, reveal).map((said) => el("li", {}, el("p", {}, ...said))));
   const newest = model.sessions.toReversed();
   const works = workOf(model.own);
-  portions("more-sessions", $("session-list"), newest, AT_ONCE, (session) => row(session, works.get(session.id), model, reveal));
+  const draw = (session) => row(session, works.get(session.id), model, reveal);
+  portions("more-sessions", $("session-list"), newest, AT_ONCE, draw);
   if (newest.length === 0) $("session-list").append(el("li", { class: "soft" }, "No session was opened."));
 }
 
@@ -28,18 +29,25 @@ export function unverified({ own, sessions, entries, tasks, head }, reveal) {
   const said = [];
   const checks = entries.filter(({ tool, outcome }) => tool === "audit_verify_chain" && outcome === "ok");
   const last = checks.at(-1);
-  if (last === undefined) said.push([`No agent had the log checked: this page is the first to check its ${count(own.length, "record")}.`]);
-  else if (head.seq > last.last) {
-    said.push([`${count(head.seq - last.last, "record")} since the last check by an agent, `, link(last.seq, reveal), ` on ${span(last.at, last.at)}.`]);
-  } else said.push(["An agent had the whole log checked, in its last call."]);
+  if (last === undefined) {
+    said.push([`No agent had the log checked: this page is the first to check its ${count(own.length, "record")}.`]);
+  } else if (head.seq > last.last) {
+    const since = `${count(head.seq - last.last, "record")} since the last check by an agent, `;
+    said.push([since, link(last.seq, reveal), ` on ${span(last.at, last.at)}.`]);
+  } else {
+    said.push(["An agent had the whole log checked, in its last call."]);
+  }
   const open = sessions.filter(({ seal }) => seal === null);
   if (open.length > 0) {
     const thoughts = open.reduce((sum, session) => sum + session.thoughts.length, 0);
-    said.push([`${count(open.length, "session is", "sessions are")} open (`, ...names(open.map(({ id }) => id), FEW), `), with ${count(thoughts, "thought")} that no seal covers.`]);
+    const which = names(open.map(({ id }) => id), FEW);
+    const uncovered = `), with ${count(thoughts, "thought")} that no seal covers.`;
+    said.push([`${count(open.length, "session is", "sessions are")} open (`, ...which, uncovered]);
   }
   const unsealed = unsealedTasks(tasks, sessions);
   if (unsealed.length > 0) {
-    said.push([`${count(unsealed.length, "task was", "tasks were")} finished in work that is not sealed: `, ...names(unsealed, FEW), "."]);
+    const finished = `${count(unsealed.length, "task was", "tasks were")} finished in work that is not sealed: `;
+    said.push([finished, ...names(unsealed, FEW), "."]);
   }
   const reported = new Set(own.filter(({ kind }) => kind === "deed").map(({ session }) => session));
   const silent = sessions.filter(({ id }) => !reported.has(id)).length;
@@ -82,6 +90,8 @@ function row({ id, opening, seal, thoughts }, { done, touched, first, last, refu
   return el("li", { "data-open": seal === null },
     el("p", {}, el("b", {}, stored(id)), agent === null ? "" : " by ", agent === null ? "" : stored(agent), " ",
       el("span", { class: "session-state", "data-open": seal === null }, seal === null ? "open" : "sealed")),
-    intent === null ? el("p", { class: "erased" }, "Its intent was erased.") : el("p", { class: "quote" }, stored(cut(intent, 300))),
+    intent === null
+      ? el("p", { class: "erased" }, "Its intent was erased.")
+      : el("p", { class: "quote" }, stored(cut(intent, 300))),
     el("p", { class: "soft" }, `${span(first, last)}. ${list(facts)}. `, opening === null ? "" : link(opening.seq, reveal)));
 }

@@ -213,7 +213,8 @@ function taskLine({ id, title, status, attempt, erased, path }, reflection, scop
   const line = sentence(el("b", {}, id), " ", name, ": ", state(status), ...facts);
   if (reflection === undefined) return [line];
   const [{ seq, body }] = reflection.changes;
-  return [line, el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", el("span", { class: "source" }, link(seq, reveal)))];
+  const source = el("span", { class: "source" }, link(seq, reveal));
+  return [line, el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", source)];
 }
 
 /** Each return to GATHER, with what was written down about it. */
@@ -224,7 +225,8 @@ function retries({ entries }, reveal) {
     const { seq, body: { attempt } } = entry.changes.find(isBack);
     const why = reasonFor(entry, entries);
     const quoted = why === null ? [] : [": ", el("q", {}, stored(cut(why, 300)))];
-    return sentence(el("b", {}, stored(entry.task)), ` failed its check, and attempt ${attempt} began`, ...quoted, " ", link(seq, reveal));
+    const failed = ` failed its check, and attempt ${attempt} began`;
+    return sentence(el("b", {}, stored(entry.task)), failed, ...quoted, " ", link(seq, reveal));
   });
   if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "more time", "more times")}.`));
   return made.length === 0 ? [] : [row("Tried again", said)];
@@ -255,7 +257,8 @@ function erasures({ entries }, reveal) {
   const said = gone.slice(0, FEW).map(({ seq, type, agent, task, erasures: found }) => {
     const [{ body, at }] = found.values();
     const what = type === "thought" ? "The text of a thought" : "A text";
-    const who = [agent === null ? "" : " by ", agent === null ? "" : stored(agent), task === null ? "" : " about ", task === null ? "" : stored(task)];
+    const named = (word, name) => (name === null ? [] : [word, stored(name)]);
+    const who = [...named(" by ", agent), ...named(" about ", task)];
     const why = body?.reason == null ? [", without a reason"] : [": ", el("q", {}, stored(cut(body.reason, 200)))];
     return sentence(what, ...who, ` was erased on ${span(at, at)}`, ...why, " ", link(seq, reveal));
   });

@@ -2,7 +2,7 @@
 // own tasks are apart from those that only others worked on; a project's are grouped by what can be done next.
 
 import { $, button, cut, el, plain, stored, svg } from "./dom.mjs";
-import { isBegun, names, state } from "./story.mjs";
+import { isBegun, state } from "./story.mjs";
 import { count, list } from "./words.mjs";
 
 const STEPS = ["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE"];
@@ -74,7 +74,8 @@ function row(task, openers, choose) {
   if (status === "INIT" && waits.length === 0) facts.push("can be started");
   if (waits.length > 0) facts.push(`waits for ${plain(list(waits), 160)}`);
   const agent = openers.get(holder) ?? null;
-  const held = holder === null ? [] : ["held by ", ...names(agent === null ? [] : [agent]), agent === null ? "" : " in ", stored(holder)];
+  const by = agent === null ? [] : [stored(agent), " in "];
+  const held = holder === null ? [] : ["held by ", ...by, stored(holder)];
   const label = { "aria-label": `${id} in the timeline` };
   return el("li", { class: "task", "data-status": status },
     el("p", { class: "task-name" }, el("b", {}, id), " ", title === null ? lost() : stored(cut(title, 300))),
@@ -113,7 +114,8 @@ function showPicture(tasks) {
   const draw = () => {
     $("task-drawing").replaceChildren(picture(drawn, phone.matches ? NARROW : WIDE));
     const isWide = $("task-drawing").scrollWidth > $("task-drawing").clientWidth;
-    $("task-drawn").textContent = [...drawnText(drawn, all, tasks), ...(isWide ? ["Scroll sideways to see all of it."] : [])].join(" ");
+    const sideways = isWide ? ["Scroll sideways to see all of it."] : [];
+    $("task-drawn").textContent = [...drawnText(drawn, all, tasks), ...sideways].join(" ");
     $("draw-all").hidden = drawn.length === all.length;
   };
   $("draw-all").textContent = `Draw all ${all.length.toLocaleString("en")}`;
@@ -146,7 +148,9 @@ function drawnText(drawn, all, tasks) {
   const cutOff = drawn.flatMap(({ depends_on: needed }) => needed).filter((id) => !isDrawn.has(id)).length;
   if (cutOff > 0) said.push(`${count(cutOff, "arrow comes", "arrows come")} from tasks that are not drawn: short dashes.`);
   const alone = tasks.length - all.length;
-  if (alone > 0) said.push(`${count(alone, "task has", "tasks have")} no arrows and ${alone === 1 ? "is" : "are"} only listed below.`);
+  if (alone > 0) {
+    said.push(`${count(alone, "task has", "tasks have")} no arrows and ${alone === 1 ? "is" : "are"} only listed below.`);
+  }
   return said;
 }
 

@@ -109,7 +109,7 @@ export class Tree {
     this.altered = new Set(); // thoughts whose text is not the one that their hash stands for
   }
 
-  /** Take note of a verdict: hashes can fit where the texts beside them do not. */
+  /** Take note of a verdict: hashes can fit where the texts next to them do not. */
   doubt({ verdict, findings }) {
     this.isProven = verdict === "good";
     this.altered = new Set(findings.filter(({ code }) => code === "altered-payload").map(({ seq }) => seq));
@@ -243,7 +243,7 @@ function thoughtText({ seq, body }) {
   return body === null ? `R-${seq} erased` : `R-${seq} ${body.type}: ${plain(body.content, 120)}`;
 }
 
-/** The branches, beside the lines that they lead to. */
+/** The branches, next to the lines that they lead to. */
 function picture(tree, lines, marks, label) {
   const nodes = nodesOf(tree);
   const deepest = Math.max(1, ...nodes.map(({ depth }) => depth));

@@ -57,7 +57,8 @@ function line(verdict, brought) {
   const { records } = verdict.bundle;
   if (brought !== null) return [known(verdict, brought), upTo(brought)];
   const open = mayLackItsEnd(verdict) ? " The end is open." : "";
-  return ["Intact.", `All ${count(records, "record")} fit together; not yet compared with a root you received separately.${open}`];
+  const fits = `All ${count(records, "record")} fit together; not yet compared with a root you received separately.`;
+  return ["Intact.", `${fits}${open}`];
 }
 
 /** That a value fits: what it says of this file. */

@@ -1,7 +1,7 @@
 // Files and commands: which files an agent's tools changed, which commands failed, and what is not known,
 // as its host reported it.
 
-import { $, copyable, cut, el, stored } from "./dom.mjs";
+import { $, copyable, cut, el, plain, stored } from "./dom.mjs";
 import { coverageOf, editedFiles } from "./deeds.mjs";
 import { link, names } from "./story.mjs";
 import { count } from "./words.mjs";
@@ -37,10 +37,15 @@ function row(name, what) {
 }
 
 function fileList(files, reveal) {
-  const drawn = (some) => some.map(({ path, edits, sha256, size, seq }) => el("li", {},
-    el("p", {}, path === null ? "a file outside the project" : el("b", {}, stored(path)), ` ${count(edits, "edit")} `, link(seq, reveal)),
-    el("p", { class: "soft" }, sha256 === null ? "gone, or not read, after the last edit" : copyable(sha256, `the hash of ${path ?? "the file"}`),
-      size === null ? "" : ` ${count(size, "byte")}`)));
+  const drawn = (some) => some.map(({ path, edits, sha256, size, seq }) => {
+    const name = path === null ? "a file outside the project" : el("b", {}, stored(path));
+    const hash = sha256 === null
+      ? "gone, or not read, after the last edit"
+      : copyable(sha256, `the hash of ${plain(path ?? "the file", 80)}`);
+    return el("li", {},
+      el("p", {}, name, ` ${count(edits, "edit")} `, link(seq, reveal)),
+      el("p", { class: "soft" }, hash, size === null ? "" : ` ${count(size, "byte")}`));
+  });
   const shown = [el("ul", { class: "lines", id: "files" }, ...drawn(files.slice(0, FEW)))];
   if (files.length > FEW) {
     const rest = files.slice(FEW, MOST);
@@ -54,7 +59,8 @@ function fileList(files, reveal) {
 function failures(failed, reveal) {
   const said = failed.slice(0, FEW).map(({ deed: { command, event, exit, tool }, seq }) => {
     const how = event === "tool.denied" ? "denied" : exit === null ? "failed" : `exit code ${exit}`;
-    return el("p", { class: "failure" }, el("b", { class: "bad" }, how), " ", el("code", {}, stored(cut(command ?? tool ?? "an action", 120))), " ", link(seq, reveal));
+    const what = el("code", {}, stored(cut(command ?? tool ?? "an action", 120)));
+    return el("p", { class: "failure" }, el("b", { class: "bad" }, how), " ", what, " ", link(seq, reveal));
   });
   if (failed.length > FEW) said.push(el("p", {}, `And ${count(failed.length - FEW, "more")}: see Step by step.`));
   return said;
@@ -63,11 +69,16 @@ function failures(failed, reveal) {
 /** What the reports leave open. */
 function notKnown({ hosts, lost, late, open, unpaired, settings }) {
   const said = [];
-  if (open > 0) said.push(`${count(open, "action began and its end was", "actions began and their ends were")} not reported.`);
-  if (lost > 0) said.push(`${count(lost, "action was", "actions were")} lost before ${lost === 1 ? "it" : "they"} could be recorded.`);
-  if (unpaired > 0) said.push(`${count(unpaired, "action", "actions")} began without an id, so how ${unpaired === 1 ? "it" : "they"} ended cannot be told.`);
-  if (settings > 1) said.push("The settings of the host’s hooks changed in between.");
-  if (late > 0) said.push(`${count(late, "report was", "reports were")} recorded later than what ${late === 1 ? "it tells" : "they tell"} of.`);
+  const they = (number, one, many) => (number === 1 ? one : many);
+  const tell = (number, text) => {
+    if (number > 0) said.push(text);
+  };
+  const ends = count(open, "action began and its end was", "actions began and their ends were");
+  tell(open, `${ends} not reported.`);
+  tell(lost, `${count(lost, "action was", "actions were")} lost before ${they(lost, "it", "they")} could be recorded.`);
+  tell(unpaired, `${count(unpaired, "action")} began without an id, so the end cannot be told.`);
+  tell(settings - 1, "The settings of the host’s hooks changed in between.");
+  tell(late, `${count(late, "report was", "reports were")} recorded later than the action.`);
   said.push("What an agent does outside the tools of its host, and what its host does not report, is not here.");
   return [el("p", {}, "Reported by ", ...names(hosts), "."), ...said.map((text) => el("p", {}, text))];
 }
