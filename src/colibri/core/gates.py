@@ -169,3 +169,8 @@ def may_edit(state: str, held: Iterable[str]) -> bool:
     """Whether a session that holds tasks in these states may edit."""
     open_states = _STATES[_STATES.index(state) :]
     return any(one in open_states for one in held)
+
+
+def way_to(state: str, status: str) -> list[str]:
+    """The states through which a task goes from one before it."""
+    return list(_STATES[_STATES.index(status) + 1 : _STATES.index(state) + 1])

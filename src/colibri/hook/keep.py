@@ -2,11 +2,12 @@
 
 import os
 import time
+from functools import partial
 
 from colibri.core import canonical
 from colibri.core.errors import ResourceError
 from colibri.hook import deed as making
-from colibri.hook import spool, words
+from colibri.hook import gate, spool, words
 from colibri.store import deeds
 from colibri.store.deeds import Arrival, Deed
 from colibri.store.sqlite import SCHEMA
@@ -43,6 +44,8 @@ def keep(found: "Report", config: "Config", environ: "Mapping[str, str]", clock:
         if not spool.put(config.db_path, deed, arrival, clock):
             spool.add_lost(config.db_path, 1)
     clock.pending = None
+    if text is not None and found.event == "tool.begin":
+        return gate.said(found.host, text)
     return words.said(found, text)
 
 
@@ -55,8 +58,10 @@ def _record(
 
     opened = appending.open_current(config.db_path, clock)
     try:
-        text = _words_for(found, deed, opened, config.claim_minutes)
-        deed = deed if text is None else deed.but(output=making.digest(text))
+        text = _words_for(found, deed, opened, config)
+        if text is not None:
+            event = "tool.denied" if found.event == "tool.begin" else deed.event
+            deed = deed.but(event=event, output=making.digest(text))
         with spool.Waiting(config.db_path, clock, spool.SMALL) as kept:
             lost = spool.lost(config.db_path)
             is_new = _append(opened, kept, deed, arrival.but(lost=lost), config.claim_minutes)
@@ -100,13 +105,15 @@ def _append(
     return is_new
 
 
-def _words_for(found: "Report", deed: Deed, opened: "Opened", minutes: float) -> str | None:
+def _words_for(found: "Report", deed: Deed, opened: "Opened", config: "Config") -> str | None:
     """What the hook says to the agent."""
     say = {"session.start": words.brief, "stop": words.reminder}.get(found.event)
+    if gate.is_asked(found, config.project):
+        say = partial(gate.denial, project=config.project)
     if say is None:
         return None
     with opened.db:  # one state of the ledger
-        session = deeds.bound(opened.db, deed, now=_utc(), minutes=minutes)
+        session = deeds.bound(opened.db, deed, now=_utc(), minutes=config.claim_minutes)
         text = say(opened.db, found, session)
     return text
 
