@@ -178,3 +178,10 @@ def test_a_file_that_is_none_is_said_and_gates_everything(tmp_path: Path) -> Non
     path.unlink()
     path.mkdir()
     assert "an ordinary file" in problem()
+
+
+def test_a_command_within_another_is_told_apart_from_one_that_never_ran() -> None:
+    """Specification 21.2: so that the refusal can say what is in the way."""
+    assert is_like("make test", "cd app && make test")
+    assert is_like("make test", "make test || true")
+    assert not is_like("make test", "make tests; ls")

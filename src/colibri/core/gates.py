@@ -146,8 +146,9 @@ def matches(pattern: str, command: str) -> bool:
 
 
 def is_like(pattern: str, command: str) -> bool:
-    """Whether a command would match a pattern if operators and length did not count."""
-    return _covers(pattern, command)
+    """Whether a command, or one in it, would match a pattern but for operators or its length."""
+    parts = (part.strip() for part in _OPERATORS.split(command)[::2])
+    return any(_covers(pattern, part) for part in (command, *parts))
 
 
 def _covers(pattern: str, text: str) -> bool:
