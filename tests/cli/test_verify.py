@@ -362,7 +362,7 @@ def test_on_a_terminal_the_verdict_is_in_colour(project: Path) -> None:
     command, env = [*COLIBRI, "verify"], environment(NO_COLOR="")
     code, shown = run_in_terminal(command, cwd=project, env=env, columns=200)
     assert code == 0
-    assert "\x1b[1;32mverdict      GOOD" in shown
+    assert "\x1b[1;38;5;28mverdict      GOOD" in shown
     tamper(database_of(project), "DELETE FROM ledger WHERE seq = 20")
     code, shown = run_in_terminal(command, cwd=project, env=env, columns=200)
     assert code == 1
