@@ -366,8 +366,8 @@ def test_on_a_terminal_the_verdict_is_in_colour(project: Path) -> None:
     tamper(database_of(project), "DELETE FROM ledger WHERE seq = 20")
     code, shown = run_in_terminal(command, cwd=project, env=env, columns=200)
     assert code == 1
-    assert "\x1b[31mfound        missing-record at record 20: 20" in shown
-    assert "\x1b[1;31mverdict      BAD" in shown
+    assert "\x1b[38;5;196mfound        missing-record at record 20: 20" in shown
+    assert "\x1b[1;38;5;196mverdict      BAD" in shown
 
 
 WHOLE = ("database ", "log ", "head ")  # to be copied, so that the terminal breaks them
