@@ -139,6 +139,11 @@ def forget_relative_programs() -> None:
     os.environ["PATH"] = os.pathsep.join(one for one in path if os.path.isabs(one))
 
 
+def of_process() -> "Mapping[str, str]":
+    """The environment as it is: for a hook, which hosts tell about themselves in it."""
+    return os.environ
+
+
 def home_of(variable: str, default: str) -> str:
     """Where another program keeps its files: from its variable, else the usual place."""
     return os.environ.get(variable) or os.path.expanduser(default)

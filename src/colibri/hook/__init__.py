@@ -38,7 +38,7 @@ def main() -> "NoReturn":
         signal.signal(number, signal.SIG_IGN)  # it ends in time by itself
     clock = Clock()
     try:
-        answer = _run(os.environ, clock)
+        answer = _run(configs.of_process(), clock)
         os.write(1, answer.encode("utf-8", "replace"))
     except Exception:  # the host must not notice
         clock.count_pending()

@@ -20,7 +20,7 @@ from colibri.hook.hosts import registered
 MARK = "# colibri setup"  # at the end of each command
 OWNER = "colibri setup writes, updates and removes this file"
 SECONDS = 10  # the hook itself ends after two
-_PLUGIN = os.path.join(os.path.dirname(__file__), "opencode.js")
+_PLUGIN = os.path.join(os.path.dirname(__file__), "opencode.mjs")
 _PLACE = '["colibri", "hook"]'  # where the plugin has the command
 
 
