@@ -82,6 +82,7 @@ MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
     ],
     ("git.py", "KEPT[name]"): lambda module: list(module.KEPT.values()),
     ("search.py", "wanted"): lambda module: [r"a|b\-c|d\.e"],  # words, escaped
+    ("report.py", "_CODES[host]"): lambda module: list(module._CODES.values()),
     ("help.py", "phrase"): lambda module: [phrase for phrase, _ in module._PHRASES],
     ("toml.py", "f'^[ \\\\t]*\\\\[[ \\\\t]*{names}[ \\\\t]*\\\\][^\\\\r\\\\n]*'"): lambda module: [
         r"^[ \t]*\[[ \t]*[\"']?a[\"']?[ \t]*\.[ \t]*[\"']?b[\"']?[ \t]*\][^\r\n]*"

@@ -349,7 +349,7 @@ def _claude_exit(event: str, payload: "Payload") -> int | None:
     Nor is it 0 where the host has its own reading of another code, as of grep's 1.
     """
     if event == "tool.failed":
-        return _code(r"Exit code (\d{1,10})(?:\n|\Z)", payload.get("error"))
+        return _code("claude-code", payload.get("error"))
     told, given = payload.get("tool_response"), payload.get("tool_input")
     if not isinstance(told, dict) or told.get("interrupted") is not False:
         return None
@@ -358,8 +358,18 @@ def _claude_exit(event: str, payload: "Payload") -> int | None:
     return None if goes_on or is_open or told.get("returnCodeInterpretation") else 0
 
 
-def _code(pattern: str, text: object) -> int | None:
-    found = re.match(pattern, text) if isinstance(text, str) else None
+# What a host writes around the exit code of a command.
+_CODES = {
+    "claude-code": r"Exit code (\d{1,10})(?:\n|\Z)",
+    "gemini": r"(?:[A-Z]\w+: [^\n]*\n)*?Exit Code: ([1-9]\d{0,9})\n",
+    "qwen": r"(?s:.*)\nExit Code: (\d{1,10})\nSignal: [^\n]*\nProcess Group PGID: [^\n]*\Z",
+    "copilot": r"(?s:.*)<shellId: \w+ completed with exit code (\d{1,10})>\s*\Z",
+    "cline": r"Command exited with code (\d{1,10})\Z",
+}
+
+
+def _code(host: str, text: object) -> int | None:
+    found = re.match(_CODES[host], text) if isinstance(text, str) else None
     return int(found[1]) if found else None
 
 
@@ -372,21 +382,19 @@ def _gemini_exit(_event: str, payload: "Payload") -> int | None:
     for output in (shown, "(empty)"):
         _, found, rest = text.partition(f"Output: {output}\n")
         if found:
-            return _code(r"(?:[A-Z]\w+: [^\n]*\n)*?Exit Code: ([1-9]\d{0,9})\n", rest)
+            return _code("gemini", rest)
     return None
 
 
 def _qwen_exit(_event: str, payload: "Payload") -> int | None:
     """The last lines of what Qwen makes of a command, whatever that printed before."""
     text = _pick(payload, ("tool_response.llmContent", "error"))
-    tail = r"\nExit Code: (\d{1,10})\nSignal: [^\n]*\nProcess Group PGID: [^\n]*\Z"
-    return _code(rf"(?s:.*){tail}", text)
+    return _code("qwen", text)
 
 
 def _copilot_exit(_event: str, payload: "Payload") -> int | None:
     text = _pick(payload, ("toolResult.textResultForLlm", "tool_result.text_result_for_llm"))
-    tail = r"<shellId: \w+ completed with exit code (\d{1,10})>\s*\Z"
-    return _code(rf"(?s:.*){tail}", text)
+    return _code("copilot", text)
 
 
 def _cline_exit(_event: str, payload: "Payload") -> int | None:
@@ -394,7 +402,7 @@ def _cline_exit(_event: str, payload: "Payload") -> int | None:
     output = _pick(payload, ("tool_result.output",))
     if not isinstance(output, list) or len(output) != 1 or not isinstance(output[0], dict):
         return None
-    return _code(r"Command exited with code (\d{1,10})\Z", output[0].get("error"))
+    return _code("cline", output[0].get("error"))
 
 
 def _opencode_exit(_event: str, payload: "Payload") -> int | None:

@@ -277,9 +277,8 @@ def _asked(work: Work, session: Session | None, claim: bool | UnsetType, *, move
     capability=Capability.BROWSE,
 )
 def find(work: Work, args: List) -> Page:
-    wanted = Filter(
-        status=args.status, project=args.project, assignee=args.assignee, holder=args.holder
-    )
+    names = ("status", "project", "assignee", "holder")
+    wanted = Filter(**{name: getattr(args, name) for name in names})
     columns, bounds = Row.__struct_fields__, (args.limit, args.offset)
     rows, total = tasks.page(work.db, Row, columns, wanted, args.search, *bounds)
     return Page(rows, total, next_offset(args.offset, len(rows), total))

@@ -61,8 +61,7 @@ class Opening:
         return opened
 
     def _open(self, *, alone: bool) -> Opened | None:
-        left = files.size(files.wal(self.path))
-        unclean = alone and left > 0 and not locks.was_left(self.lock, left)
+        unclean = alone and self._has_unknown_log()
         if not files.is_there(self.path):
             if not alone or not self._makes:
                 return None
@@ -76,9 +75,7 @@ class Opening:
             return None
         db = connect(self.path, "write")
         try:
-            found = require_ours(db, self.path, self._latest)
-            if found < self._latest and not self._makes:
-                raise ResourceError(f"{self.path} has to be migrated first", "start a server")
+            found = self._require_known(db)
             if found < self._latest and not alone:
                 db.close()
                 return None
@@ -103,6 +100,18 @@ class Opening:
         except BaseException:
             db.close()
             raise
+
+    def _has_unknown_log(self) -> bool:
+        """Whether the `-wal` holds what no hook noted: a server ended without closing it."""
+        left = files.size(files.wal(self.path))
+        return left > 0 and not locks.was_left(self.lock, left)
+
+    def _require_known(self, db: Connection) -> int:
+        """The schema version of the file; ResourceError if it cannot be written from here."""
+        found = require_ours(db, self.path, self._latest)
+        if found < self._latest and not self._makes:
+            raise ResourceError(f"{self.path} has to be migrated first", "start a server")
+        return found
 
     def _bring_up_to_date(self, db: Connection, found: int) -> str | None:
         """Create or migrate the database if needed; returns the path of the backup, if any."""
