@@ -108,6 +108,7 @@ def test_a_project_at_work_is_fine_and_untouched(
         *STORE,
         "write-ahead log",
         "skills",
+        "gates",
         "codex",
     ]
     assert {one["status"] for one in report["findings"]} == {"ok"}
