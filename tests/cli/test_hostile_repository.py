@@ -218,6 +218,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.long
 @EITHER
 def test_no_command_executes_what_the_repository_holds(trapped: Trapped, keys: str) -> None:
     trapped.set_traps(KEYS if keys == "those that execute" else every_key())

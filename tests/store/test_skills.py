@@ -380,6 +380,7 @@ def test_a_folder_with_very_many_folders_is_bounded_and_says_so(
     assert skills.count_files(str(root), str(root)) == 3
 
 
+@pytest.mark.long
 def test_a_folder_with_very_many_entries_is_bounded_and_says_so(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -308,6 +308,7 @@ HOSTILE: dict[str, tuple[Callable[[], Pieces], int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no /proc")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_file_takes_more_memory_than_is_promised(

@@ -101,6 +101,7 @@ def test_the_vectors_are_those_that_were_frozen() -> None:
 FROZEN = "733c8ebd10493e4aa3f0aa8e24e574ac8aedfa22b4910f6d559c2398c2617187"
 
 
+@pytest.mark.long
 def test_the_generator_still_makes_the_frozen_files(tmp_path: Path) -> None:
     assert make.main([str(tmp_path)]) == 0
     made = (tmp_path / "SHA256SUMS").read_text(encoding="utf-8")

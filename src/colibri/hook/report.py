@@ -256,10 +256,7 @@ def _moment(value: object) -> str | None:
     if isinstance(value, int) and 0 <= value <= _MAX_NUMBER:
         import time  # Copilot's own dialect alone
 
-        try:
-            second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(value // 1000))
-        except (OverflowError, OSError, ValueError):
-            return None
+        second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(value // 1000))
         return f"{second}.{value % 1000:03}Z"
     return value if isinstance(value, str) and value else None
 

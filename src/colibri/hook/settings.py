@@ -5,6 +5,7 @@ Only what concerns hooks counts: hosts write other things into the same files al
 
 import json
 import os
+import stat
 
 from colibri.core import canonical
 
@@ -52,12 +53,10 @@ def digest(host: str, project: str, environ: "Mapping[str, str]") -> str | None:
 
 
 def _files(place: str) -> "Iterator[str]":
-    if not os.path.isdir(place):
-        yield place
-        return
     try:
         names = sorted(os.listdir(place))[:_MOST_FILES]
-    except OSError:
+    except OSError:  # no folder
+        yield place
         return
     yield from (os.path.join(place, name) for name in names)
 
@@ -65,12 +64,15 @@ def _files(place: str) -> "Iterator[str]":
 def _hooks(path: str) -> bytes:
     """What a file says of hooks; nothing if it is not there or says nothing."""
     try:
-        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
-            return b""
-        with open(path, "rb") as file:
-            data = file.read(_LARGEST)
-    except (OSError, ValueError):
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
         return b""
+    try:
+        found = os.fstat(file)
+        is_small = stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST
+        data = os.read(file, _LARGEST) if is_small else b""
+    finally:
+        os.close(file)
     if not path.endswith(".json"):
         return data
     try:
