@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 27_666,
     "lines of core, tools and server": 10_288,
-    "test and torture lines": 53_068,
+    "test and torture lines": 53_073,
 }
 
 

@@ -53,12 +53,17 @@ def _round(project: Path, programs: Sequence[Sequence[str]], env: JSON) -> JSON:
     return {name: _timeless(value) for name, value in told.items()}
 
 
+def _text(number: int) -> str:
+    return f"{TITLES[number % len(TITLES)]} {number}"
+
+
 def _live(server: Server, session: str) -> None:
+    """Every call names its session: which one a call without a name belongs to depends on time."""
     server.data("audit_session_start", session_id=session, intent=TITLES[1])
     for number in range(TASKS):
-        server.data("task_create", title=f"{TITLES[number % len(TITLES)]} {number}")
+        server.data("task_create", session_id=session, title=_text(number))
     for number in range(THOUGHTS):
-        content = f"{TITLES[number % len(TITLES)]} {number}"
+        content = _text(number)
         server.data("thought_record", session_id=session, type="plan", content=content)
     server.data("merkle_finalize", session_id=session)
 
