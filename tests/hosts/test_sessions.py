@@ -1,27 +1,33 @@
 """A session in every real host, set up by `colibri setup --hooks` and played by a scripted model.
 
-It opens a session of Colibri, claims a task, writes two files, runs a test that fails and one that
-passes, commits, finishes the task and seals. Then the ledger holds what the agent said, what its
-host saw it do, and what ties the two together. Specification 22.4.
+Then the ledger holds what the agent said, what its host saw it do, and what ties the two together.
+Specification 22.4.
 """
 
 import hashlib
 import json
 import re
-import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import apsw
 import pytest
 
-from tests.hosts.drive import HOSTS, PROGRAMS, Place, Run, Tools, run
-from tests.hosts.model import Request, Turn, say
+from tests.hosts.drive import HOSTS, PROGRAMS, Place, run
+from tests.hosts.model import Turn, say
+from tests.hosts.story import (
+    CLASSES,
+    COMMIT,
+    FAILS,
+    FILES,
+    PASSES,
+    Played,
+    play,
+    ready,
+    session_in,
+)
 from tests.support.client import TESTS, execute
+from tests.web.conftest import NewReader
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +35,9 @@ pytestmark = pytest.mark.slow
 LISTED = ("gemini", "copilot", "cline", "opencode")
 TELLS_SESSION = ("claude-code", "codex", "copilot", "qwen")
 TELLS_USE = ("claude-code", "codex")
+NO_PAIRS = ("gemini", "copilot", "cline")  # without ids, or without begins
 # What hosts say of the two tests: the exit codes of one that fails and one that passes.
-EXITS = {
+EXITS: dict[str, list[int | None]] = {
     "claude-code": [3, 0],
     "codex": [None, None],
     "gemini": [3, None],  # it tells one that is not 0
@@ -39,82 +46,6 @@ EXITS = {
     "cline": [3, None],  # the same
     "opencode": [3, 0],
 }
-QUICK = ("claude-code", "codex")
-CLASSES = [*["mcp"] * 4, "edit", "edit", "run", "run", "run", "mcp", "mcp"]
-TEST = 'grep -q "$1" a.txt || exit 3\n'
-FAILS, PASSES = "sh check.sh beta", "sh check.sh alpha"
-COMMIT = "git add a.txt b.txt && git -c user.name=a -c user.email=a@b.c commit -qm 'Two files'"
-FILES = {"a.txt": "alpha\n", "b.txt": "beta\n"}
-
-
-def story(name: str, tools: Tools, project: Path) -> list[Turn]:
-    ours = tools.colibri
-    plan = {"type": "plan", "content": "Write both, then test."}
-    result = {"type": "reflection", "content": "Both are written; the test passes."}
-    to_apply, to_done = ["GATHER", "ANALYZE", "PLAN", "APPLY"], ["VERIFY", "DONE"]
-    return [
-        [ours("audit_session_start", intent="Write two files", agent_id=f"{name}-agent")],
-        [ours("task_create", title="Write two files")],
-        [ours("task_next_actions", claim=True)],
-        [ours("task_update", task_id="T-0001", status=to_apply, thought=plan)],
-        *([tools.write(str(project / file), text)] for file, text in FILES.items()),
-        [tools.run(FAILS)],
-        [tools.run(PASSES)],
-        [tools.run(COMMIT)],
-        [ours("task_update", task_id="T-0001", status=to_done, thought=result)],
-        lambda request: [ours("merkle_finalize", session_id=session_in(request))],
-        [say("Done.")],
-    ]
-
-
-def session_in(request: Request) -> str:
-    found = re.findall(r"S-[0-9a-f]{12}", request.text)
-    assert found, "the model never saw the id of its session"
-    return str(found[-1])
-
-
-class Played(NamedTuple):
-    name: str
-    place: Place
-    ran: Run
-
-    def records(self, kind: str) -> list[dict[str, Any]]:
-        lines = self.place.colibri("log", "--json", "--kind", kind).splitlines()
-        return [json.loads(line) for line in lines]
-
-    def deeds(self, *events: str) -> list[dict[str, Any]]:
-        deeds = (one for one in self.records("deed") if one["payload"])
-        return [one for one in deeds if one["payload"]["event"] in events]
-
-    def ends(self) -> list[dict[str, Any]]:
-        return self.deeds("tool.end", "tool.failed")
-
-    @property
-    def session(self) -> str:
-        (one,) = json.loads(self.place.colibri("sessions", "--json"))["sessions"]
-        return str(one["session_id"])
-
-
-@pytest.fixture(scope="module", params=HOSTS)
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    name = str(request.param)
-    place = Place.below(tmp_path_factory.mktemp(name))
-    ready(place, name)
-    ran = run(name, story(name, HOSTS[name].tools, place.project), place)
-    assert ran.code == 0, ran.err[-2000:]
-    return Played(name, place, ran)
-
-
-def ready(place: Place, name: str) -> None:
-    """A repository, and the host set up for it."""
-    repository(place)
-    place.colibri("setup", name, "--hooks", "--write")
-
-
-def repository(place: Place) -> None:
-    subprocess.run(["git", "init", "-q", str(place.project)], check=True, timeout=30)
-    (place.project / ".gitignore").write_text("data/\n")
-    (place.project / "check.sh").write_text(TEST)
 
 
 def test_the_server_is_reached_and_the_model_sees_what_it_needs(played: Played) -> None:
@@ -165,7 +96,7 @@ def test_files_have_the_digests_of_what_is_on_disk(played: Played) -> None:
 
 def test_both_verifiers_find_the_bundle_good(played: Played) -> None:
     place = played.place
-    assert json.loads(place.colibri("verify", "--json"))["verdict"] == "good"
+    assert played.verdict()["verdict"] == "good"
     bundle = place.home / "session.colibri.json"
     place.colibri("export", "--session", played.session, "-o", str(bundle))
     entries = [json.loads(line) for line in bundle.read_text().splitlines()]
@@ -181,72 +112,92 @@ def test_both_verifiers_find_the_bundle_good(played: Played) -> None:
     assert (verdict["verdict"], verdict["findings"]) == ("good", [])
 
 
+def test_the_report_shows_the_edits_the_commands_and_the_one_that_failed(
+    played: Played, reader: NewReader
+) -> None:
+    ada = reader(_report(played))
+    assert ada.verdict == "good"
+    edits = ada.page.locator("#files > li").all_inner_texts()
+    for edit, (name, text) in zip(reversed(edits), FILES.items(), strict=True):
+        assert edit.startswith(name)
+        assert hashlib.sha256(text.encode()).hexdigest() in edit
+        assert f"Edited {name}" in ada.page.inner_text("#entries")
+    assert "3 commands ran." in ada.page.inner_text("#deed-list")
+    for command in (FAILS, PASSES, COMMIT):
+        assert command in ada.page.inner_text("#entries")
+    failed = ada.page.locator(".entry[data-failed]").all_inner_texts()
+    assert len(failed) == (EXITS[played.name][0] == 3)
+    assert all("Failed with exit code 3." in one and FAILS in one for one in failed)
+
+
+def test_nothing_is_missing_from_an_honest_session(played: Played, reader: NewReader) -> None:
+    """Specification 19.6: in the verdict and on the page; but pairs are not known without ids."""
+    for scope in ((), ("--session", played.session)):
+        coverage = json.loads(played.place.colibri("verify", "--json", *scope))["coverage"]
+        assert coverage["deeds"] >= len(CLASSES) - 1  # the seal ends after the session
+        for name in ("not_ended", "unseen", "unjudged", "settings_changed", "lost", "unreported"):
+            assert not coverage[name], (name, coverage)
+        assert bool(coverage["unpaired"]) == (played.name in NO_PAIRS)
+    line = reader(_report(played)).page.locator("#deed-list .line", has_text="Not known")
+    lines = line.inner_text().splitlines()
+    said = "\n".join(one for one in lines if "recorded later" not in one)  # on a busy machine
+    assert ("which begin and which end belong together" in said) == (played.name in NO_PAIRS)
+    assert played.name in NO_PAIRS or not re.search(r"\d|hooks changed", said)
+    assert "No file changed in git that no action explains." in said
+
+
+@pytest.mark.parametrize(
+    ("name", "hooks"),
+    [("claude-code", ".claude/settings.local.json"), ("cline", "-r .clinerules/hooks")],
+)
+def test_hooks_that_are_removed_in_the_middle_of_a_session_show(
+    name: str, hooks: str, tmp_path: Path
+) -> None:
+    """Specification 19.6: these hosts notice it at once; others keep reporting until they end."""
+    place = Place.below(tmp_path)
+    ready(place, name)
+    tools = HOSTS[name].tools
+
+    def think(content: str) -> Turn:
+        return [tools.colibri("thought_record", type="plan", content=content)]
+
+    turns: list[Turn] = [
+        [tools.colibri("audit_session_start", intent="Look", agent_id="agent")],
+        think("before"),
+        [tools.run(f"rm -f {hooks}; sleep 3")],
+        think("after"),
+        [tools.run("echo hidden")],
+        think("at the end"),
+        lambda request: [tools.colibri("merkle_finalize", session_id=session_in(request))],
+        [say("Done.")],
+    ]
+    ran = run(name, turns, place)
+    assert ran.code == 0, ran.err[-2000:]
+    played = Played(name, place, ran)
+    last = [one["seq"] - 1 for one in played.records("thought")][-1]
+    for scope in ((), ("--session", played.session)):
+        coverage = json.loads(place.colibri("verify", "--json", *scope))["coverage"]
+        assert last in coverage["unseen"], coverage
+
+
+def _report(played: Played) -> Path:
+    path = played.place.home / "report.html"
+    if not path.exists():
+        played.place.colibri("report", played.session, "-o", str(path))
+    return path
+
+
+def test_copilot_with_the_settings_of_claude_code_too_records_each_tool_call_once(
+    tmp_path: Path,
+) -> None:
+    """Specification 20.2, 22.4: it runs the hooks of both."""
+    name, place = "copilot", Place.below(tmp_path)
+    ready(place, name)
+    place.colibri("setup", "claude-code", "--hooks", "--write")
+    assert [one["payload"]["class"] for one in play(name, place).ends()] == CLASSES
+
+
 def test_the_versions_are_those_of_the_documentation() -> None:
     page = (TESTS.parent / "docs" / "hosts.md").read_text(encoding="utf-8")
     for program in PROGRAMS.values():
         assert program["package"].rpartition("@")[2] in page
-
-
-def test_the_plugin_brings_the_server_the_hooks_and_the_skills(tmp_path: Path) -> None:
-    """In Claude Code, with nothing set up."""
-    name, place = "claude-code", Place.below(tmp_path)
-    repository(place)
-    tools = HOSTS[name].tools._replace(ours="mcp__plugin_colibri_colibri__{}")
-    plugin = str(TESTS.parent / "plugin")
-    ran = run(name, story(name, tools, place.project), place, "--plugin-dir", plugin)
-    assert ran.code == 0, ran.err[-2000:]
-    assert [one["payload"]["class"] for one in Played(name, place, ran).ends()] == CLASSES
-    for skill in (TESTS.parent / ".agents" / "skills").iterdir():
-        assert ran.sent(f"colibri:{skill.name}")
-
-
-# Nothing is harmed.
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", HOSTS)
-def test_a_ledger_that_cannot_be_written_changes_nothing(name: str, tmp_path: Path) -> None:
-    """The same exit code, and the same answers of tools to the model, as without hooks.
-
-    Specification 22.5.
-    """
-    seen = {}
-    for trouble in ("no hooks", "locked", *(["damaged"] if name in QUICK else [])):
-        folder = tmp_path / trouble.replace(" ", "-")
-        folder.mkdir()
-        place = Place.below(folder)
-        ready(place, name)
-        place.colibri("add", "something to do")
-        with _trouble(trouble, place, name):
-            ran = run(name, plain_story(name, place.project), place)
-        seen[trouble] = (ran.code, [_neutral(one, place) for one in ran.results()])
-    assert seen["no hooks"][0] == 0
-    assert len(seen["no hooks"][1]) == len(FILES) + 2
-    assert all(one == seen["no hooks"] for one in seen.values())
-
-
-@contextmanager
-def _trouble(what: str, place: Place, name: str) -> Iterator[None]:
-    path = place.project / "data" / "colibri.db"
-    if what == "no hooks":
-        place.colibri("setup", name, "--no-hooks", "--write")
-        yield
-    elif what == "locked":
-        with closing(apsw.Connection(str(path))) as db:
-            db.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
-            yield
-    else:
-        path.write_bytes(b"This is no database." * 1000)
-        yield
-
-
-def plain_story(name: str, project: Path) -> list[Turn]:
-    tools = HOSTS[name].tools
-    writes = [[tools.write(str(project / file), text)] for file, text in FILES.items()]
-    return [*writes, [tools.run(FAILS)], [tools.run(PASSES)], [say("Done.")]]
-
-
-def _neutral(text: str, place: Place) -> str:
-    """Without what differs from run to run: places, ids and times."""
-    text = text.replace(str(place.project), "PROJECT").replace(str(place.home), "HOME")
-    return re.sub(r"Chunk ID: \w+|\d+(\.\d+)?", "0", text)
