@@ -256,13 +256,13 @@ class Log:
 
 def text_of(bundle: Object) -> bytes:
     """The file of a bundle, line by line: docs/formats.md §8."""
-    elsewhere = ("headers", "payloads", "proofs", "head")
+    elsewhere = ("headers", "payloads", "proofs", "head", "checkpoint")
     first = {name: value for name, value in bundle.items() if name not in elsewhere}
     left = dict(bundle["payloads"])
     records = []
     for header in bundle["headers"]:
         records.append({"header": header, **left.pop(_seq_of(header), {})})
-    last = {"head": bundle["head"]}
+    last = {name: bundle[name] for name in ("head", "checkpoint") if name in bundle}
     return b"".join(canonical(line) + b"\n" for line in [first, *records, *bundle["proofs"], last])
 
 
@@ -319,7 +319,7 @@ def session_bundle(
 ) -> Object:
     """The bundle of a session; `tasks` are those of its thoughts and their dependencies.
 
-    With a tail it has no gap between the stretch and what comes along after it.
+    With a tail it has no gap between the stretch and what is included after it.
     """
     made = log.make()
     numbered = list(enumerate(made.headers, 1))

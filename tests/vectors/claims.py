@@ -1,4 +1,4 @@
-"""Who holds a task, which process goes on with a session, and calls that are sent again."""
+"""Who holds a task, which process continues a session, and calls that are sent again."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -327,7 +327,7 @@ def processes() -> Lies:
 
 
 def holding() -> Lies:
-    """H1, H4: whom a record may make the holder, and when it must."""
+    """H1, H4: which session a record may make the holder, and when it must."""
 
     def given(story: Story) -> Draft:
         story.calls["own"].changes[0].body["set"]["holder"][1] = P
@@ -633,7 +633,7 @@ def parts() -> Iterator[Vector]:
 
 
 def holder_that_is_no_pair() -> Vector:
-    """Who reads it to find out what belongs in must not trip over it."""
+    """Reading it to find out what belongs in must not fail."""
     story = told()
     draft = story.calls["own"].changes[0]
     draft.body["set"]["holder"] = 7

@@ -54,7 +54,7 @@ class Told:
         return deed
 
     def tool(self, name: str, tool: str, kind: str, *, end: str = "tool.end", **said: Any) -> None:
-        """A tool call from its beginning to its end, of which more is said."""
+        """A tool call from its beginning to its end, with more details."""
         about: Object = {"tool": tool, "class": kind, "use": f"u-{name}"}
         digest = {"sha256": ZEROS, "size": 2}
         self.deed(f"{name} begins", "tool.begin", **about, input=digest)
@@ -92,6 +92,9 @@ FULL: Object = {
     "not_ended": [],
     "not_ended_count": 0,
     "unpaired": 0,
+    "unseen": [],
+    "unseen_count": 0,
+    "unjudged": 0,
     "settings_changed": 0,
     "lost": 0,
     "sessions": 1,
@@ -124,6 +127,91 @@ def good() -> Iterator[Vector]:
         "gaps", "what is not known", log_bundle(lacking().log), covers("log", "open", **LACKS)
     )
     yield vector("taken-over", "a deed is a sign of life", log_bundle(alive().log), ALIVE)
+    story = told()
+    story.deeds["edit begins"].body["unjudged"] = "session"
+    says = "an edit that no rule could judge, because its session was not known"
+    yield vector("unjudged", says, log_bundle(story.log), covers("log", "yes", unjudged=1))
+    yield from reported()
+
+
+class Watched(Told):
+    """A session whose host reports every call: with which ids, and whether also when it begins."""
+
+    def __init__(
+        self, *, in_calls: bool = True, in_deeds: bool = True, begins: bool = True
+    ) -> None:
+        super().__init__()
+        self.in_calls, self.in_deeds, self.begins = in_calls, in_deeds, begins
+        self.is_watched = True  # until the hooks are taken out
+        self.enters: dict[str, Draft] = {}
+
+    def call(self, name: str, make: Callable[[], object], *bound: bool) -> None:
+        """A call of ours, and what the host reports when it begins and ends: in the session?"""
+        about: Object = {"tool": f"mcp__colibri__{name}", "class": "mcp"}
+        use = f"u-{name}"
+        about["use"] = use if self.in_deeds else None
+        if self.is_watched and self.begins:
+            self.deed(f"{name} begins", "tool.begin", bound=bound[0], **about).task = None
+        place = len(self.log.drafts)
+        make()
+        self.enters[name] = enter = self.log.drafts[place]
+        enter.body |= {"host_session": HOST, "use": use} if self.in_calls else {}
+        if self.is_watched:
+            self.deed(name, "tool.end", bound=bound[1], **about).task = None
+
+    def play(self, *, removed_before: str = "") -> "Watched":
+        """From the opening to the seal, with a refusal that some hosts report no end of."""
+        log = self.log
+        steps: list[tuple[str, Callable[[], object], bool, bool]] = [
+            ("start", lambda: log.start(A), False, True),
+            ("plan", lambda: log.think(A, "plan"), True, True),
+            ("look", lambda: log.exit(log.enter("task_list", session=A)), True, True),
+            ("decision", lambda: log.think(A, "decision"), True, True),
+            ("seal", lambda: log.seal(A), True, False),
+        ]
+        for name, make, *bound in steps:
+            self.is_watched &= name != removed_before
+            self.call(name, make, *bound)
+        return self
+
+    def seqs(self, *names: str) -> list[int]:
+        return [1 + self.log.drafts.index(self.enters[name]) for name in names]
+
+
+def reported() -> Iterator[Vector]:
+    """Every call of ours is reported, or not from some point on."""
+
+    def vector(name: str, says: str, story: Watched, deeds: int, **coverage: object) -> Vector:
+        expected = covers("log", "yes", None, deeds=deeds, **coverage)
+        return Vector(f"deeds-{name}", says, log_bundle(story.log), verdict="good", expect=expected)
+
+    yield vector("calls", "each call is reported, under its id", Watched().play(), 10)
+    bundle = session_bundle(Watched().play().log, A, [])
+    says = "the same for the session: the start began before it, and the seal ends after it"
+    expected = covers("session", "yes", deeds=8)
+    yield Vector("deeds-calls-session", says, bundle, verdict="good", expect=expected)
+    story = Watched().play(removed_before="look")
+    seqs = story.seqs("look", "decision", "seal")
+    says = "the hooks are taken out in the middle of the session"
+    yield vector("calls-unseen", says, story, 4, unseen=seqs, unseen_count=3)
+    story = Watched(begins=False).play(removed_before="look")
+    seqs = story.seqs("look", "decision")
+    says = "the same, where only ends are reported: the end of the seal comes after it"
+    yield vector("calls-unseen-ends", says, story, 2, unseen=seqs, unseen_count=2, unpaired=2)
+    says = "ids in the reports, and none in the calls"
+    yield vector("calls-no-use", says, Watched(in_calls=False).play(), 10)
+    story = Watched(in_calls=False).play(removed_before="look")
+    seqs = story.seqs("look", "decision")
+    says = "the same, without hooks from the middle on: the calls after the last report"
+    yield vector("calls-no-use-unseen", says, story, 4, unseen=seqs, unseen_count=2)
+    says = "no ids at all: which begin and which end belong together is not known"
+    story = Watched(in_calls=False, in_deeds=False).play()
+    yield vector("calls-no-ids", says, story, 10, unpaired=5)
+    says = "ids in the calls, and none in the reports: which call was reported is not known"
+    yield vector("calls-no-ids-reported", says, Watched(in_deeds=False).play(), 10, unpaired=5)
+    says = "no ids, and no begins"
+    story = Watched(in_calls=False, in_deeds=False, begins=False).play()
+    yield vector("calls-ends", says, story, 5, unpaired=5)
 
 
 LACKS: Object = {
@@ -255,6 +343,17 @@ def pairs() -> Lies:
     yield "no-path", "a file without a path", code, write("edit", paths=["src/a.py"])
 
 
+def elsewhere(told: Told) -> Draft:
+    """Another session is open meanwhile, and gets the command that failed."""
+    drafts, names = told.log.drafts, ("red begins", "red")
+    place = drafts.index(told.deeds[names[0]])
+    told.log.start(B)
+    drafts[place:place] = [drafts.pop() for _ in range(3)][::-1]
+    for name in names:
+        bind(name, session=B)(told)
+    return told.deeds[names[0]]
+
+
 def bindings() -> Lies:
     """What a deed is bound to is open, and held."""
     pair, held = "bad-pair", "wrong-holder"
@@ -263,6 +362,7 @@ def bindings() -> Lies:
     yield "agent-unbound", "an agent without a session", pair, bind("end", agent="x")
     yield "after-seal", "bound to a session that is sealed", late, bind("end", session=A)
     yield "unopened", "bound to a session that nobody opened", early, bind("start", session=A)
+    yield "another-session", "bound to a session that does not hold its task", held, elsewhere
     yield "not-held", "about a task that its session does not hold", held, bind("sealing", task=T)
     yield "unknown-task", "about a task that does not exist", held, bind("red", task=FREE)
     yield "task-unbound", "about a task, and of no session", held, bind("end", task=T)
@@ -285,6 +385,8 @@ def payloads() -> Lies:
     yield "many-files", "65 files", code, say("edit", files=many)
     yield "of-another", "a text that names another deed", code, write("red", of=1)
     yield "member", "one member more", code, say("end", note="x")
+    yield "unjudged-run", "no rule for edits judges a command", code, say("red", unjudged="host")
+    yield "unjudged-why", "an unknown reason", code, say("edit begins", unjudged="busy")
 
 
 def vectors() -> Iterator[Vector]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.vectors import (
     about,
+    checkpoints,
     claims,
     deeds,
     digests,
@@ -28,7 +29,7 @@ from tests.vectors.builder import Object
 
 FAMILIES = (
     *(honest, tampered, forged, malformed, of_task, tail, further, about, digests, claims),
-    *(deeds, gates),
+    *(deeds, gates, checkpoints),
 )
 
 

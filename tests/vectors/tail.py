@@ -1,4 +1,4 @@
-"""Session bundles with a tail: the headers up to the last record that comes along after it."""
+"""Session bundles with a tail: the headers up to the last record that is included after it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Lies told in a finished bundle, by someone who did not write the chain anew."""
+"""Lies told in a finished bundle, by someone who did not rewrite the chain."""
 
 import base64
 import copy

@@ -17,6 +17,7 @@ class Vector:
     verdict: str = "bad"
     root: str | None = None  # given to the verifier
     head: tuple[int, str] | None = None
+    checkpoint: tuple[str, int, str] | None = None  # log, size, root
     expect: Object = field(default_factory=dict)  # of a good one
 
     @property
@@ -41,4 +42,6 @@ class Vector:
             "root": self.root,
             "head": self.head and {"seq": self.head[0], "leaf": self.head[1]},
         }
+        if self.checkpoint is not None:
+            entry["checkpoint"] = dict(zip(("log", "size", "root"), self.checkpoint, strict=True))
         return {**entry, **self.expect}

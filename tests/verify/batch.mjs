@@ -10,12 +10,12 @@ const module = await import(pathToFileURL(modulePath));
 const { verify, Tree, rootOfProof, sha256, hex, unhex, show, CODES, NOTES } = module;
 
 const jobs = {
-  // [{path | base64, root, head}] → verdicts
+  // [{path | base64, root, head, checkpoint}] → verdicts
   async verify(items) {
     const answers = [];
-    for (const { path, base64, root = null, head = null } of items) {
+    for (const { path, base64, root = null, head = null, checkpoint = null } of items) {
       const file = path ? () => createReadStream(path) : new Uint8Array(Buffer.from(base64, "base64"));
-      answers.push((await verify(file, { root, head })).toJSON());
+      answers.push((await verify(file, { root, head, checkpoint })).toJSON());
     }
     return answers;
   },

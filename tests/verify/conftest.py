@@ -37,40 +37,45 @@ def python() -> ModuleType:
     return load_verifier()
 
 
-@pytest.fixture(scope="session")
-def node_path() -> str:
+def find_node() -> str:
     program = shutil.which("node")
     if program is None:
         pytest.skip("node is not installed: the JavaScript verifier was not tested")
     return program
 
 
+def run_node(job: str, items: list[Any]) -> list[Any]:
+    """The answers of the JavaScript verifier; one process for a whole batch."""
+    batch = Path(__file__).with_name("batch.mjs")
+    done = subprocess.run(
+        [find_node(), str(batch), str(MODULE)],
+        input=json.dumps({"job": job, "items": items}),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert isinstance(answers, list)
+    return answers
+
+
+@pytest.fixture(scope="session")
+def node_path() -> str:
+    return find_node()
+
+
 @pytest.fixture(scope="session")
 def node(node_path: str) -> Node:
-    """node(job, items): one process for a whole batch."""
-
-    def run(job: str, items: list[Any]) -> list[Any]:
-        batch = Path(__file__).with_name("batch.mjs")
-        done = subprocess.run(
-            [node_path, str(batch), str(MODULE)],
-            input=json.dumps({"job": job, "items": items}),
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        answers = json.loads(done.stdout)
-        assert isinstance(answers, list)
-        return answers
-
-    return run
+    return run_node
 
 
 def judge(python: ModuleType, entry: dict[str, Any]) -> dict[str, Any]:
     """The Python verifier's verdict on a vector, as JSON."""
     head = entry["head"] and (entry["head"]["seq"], entry["head"]["leaf"])
+    checkpoint = tuple(entry["checkpoint"].values()) if "checkpoint" in entry else None
     data = (VECTORS / entry["file"]).read_bytes()
-    verdict = python.verify(data, root=entry["root"], head=head).as_json()
+    verdict = python.verify(data, root=entry["root"], head=head, checkpoint=checkpoint).as_json()
     assert isinstance(verdict, dict)
     return verdict
 

@@ -30,7 +30,7 @@ def snippet() -> str:
 
 
 def by_hand(directory: Path, bundle: Object) -> dict[str, str]:
-    """What the snippet prints, exactly as it stands there."""
+    """What the snippet prints, exactly as it is written."""
     (directory / "log.colibri.json").write_bytes(text_of(bundle))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -45,7 +45,7 @@ def by_hand(directory: Path, bundle: Object) -> dict[str, str]:
     return {line[:7].strip(): line[8:] for line in done.stdout.splitlines()}
 
 
-def test_the_snippet_says_what_is_so_of_a_good_bundle(tmp_path: Path) -> None:
+def test_the_snippet_accepts_a_good_bundle(tmp_path: Path) -> None:
     body = b64decode(LOG["payloads"]["8"]["body"])
     leaf = sha(b"\0", b64decode(LOG["headers"][7])).hex()
     assert json.loads(b64decode(LOG["headers"][8]))["prev"] == leaf

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_read_exits_2(tmp_path: Path) -> None:
         assert "Errno" not in done.stdout
 
 
-def test_the_right_root_and_head_are_accepted_and_no_longer_called_unchecked() -> None:
+def test_the_right_root_and_head_are_accepted_and_leave_no_note() -> None:
     given = outside("good/log-root-and-head-given.colibri.json")
     for root, head in (given.values(), (one.upper() for one in given.values())):
         done = run(GOOD, "--root", root, "--head", head)
@@ -114,7 +114,8 @@ def test_without_a_bundle_it_exits_2_with_its_usage() -> None:
 def test_help_names_the_options_and_the_exit_codes() -> None:
     done = run("--help")
     assert done.returncode == 0
-    for word in ("--root SIZE:HEX", "--head SEQ:HEX", "--json", "0 good, 1 bad, 2 cannot tell"):
+    words = ("--root SIZE:HEX", "--head SEQ:HEX", "--checkpoint LOG@SIZE:HEX", "--json")
+    for word in (*words, "0 good, 1 bad, 2 cannot tell"):
         assert word in done.stdout
 
 
@@ -129,6 +130,7 @@ def test_json_has_the_documented_members_and_only_these() -> None:
         "records",
         "first_seq",
         "head",
+        "checkpoint",
     }
     assert set(verdict["lines"]) == {"intact", "complete", "sealed", "rules"}
     assert set(verdict["seals"][0]) == {"seq", "session", "count", "root"}

@@ -38,6 +38,7 @@ LIES: dict[str, Callable[[Object], Object]] = {
     "removed": lambda bundle: without(bundle, DEED, TEXT),
     "removed-and-a-new-head": lambda bundle: rehead(without(bundle, DEED, TEXT)),
     "bound-to-nothing": lambda bundle: edit_header(bundle, DEED, session=None, task=None),
+    "bound-to-another-session": lambda bundle: edit_header(bundle, DEED, session="S-B"),
     "bound-to-another-task": lambda bundle: edit_header(bundle, DEED, task="T-0002"),
     "moved": moved,
 }

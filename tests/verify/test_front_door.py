@@ -23,7 +23,7 @@ LIES = {  # one for each code
 }
 
 
-def test_the_lies_are_those_of_the_new_rules() -> None:
+def test_the_lies_cover_the_new_rules() -> None:
     assert LIES.keys() == {
         *("change-after-seal", "outside-session", "wrong-server", "wrong-holder", "claimed-change"),
         *("wrong-takeover", "bad-repeat", "missing-evidence", "stray-change", "wrong-digest"),
@@ -31,9 +31,7 @@ def test_the_lies_are_those_of_the_new_rules() -> None:
 
 
 @pytest.mark.parametrize("code", LIES)
-def test_a_forged_database_is_told_by_the_tool_and_by_the_command(
-    code: str, tmp_path: Path
-) -> None:
+def test_the_tool_and_the_command_report_a_forged_database(code: str, tmp_path: Path) -> None:
     """The chain is rewritten, so that only the rule can detect it."""
     entry = LIES[code]
     bundle = bundle_from((VECTORS / entry["file"]).read_bytes())

@@ -5,10 +5,9 @@ from collections import Counter
 from types import ModuleType
 from typing import Any
 
-from apsw import Connection
-
 from colibri.store import bundle
 from colibri.store.bundle import Contents
+from colibri.store.sqlite.connection import Connection
 from tests.support.random_logs import random_log
 from tests.vectors.builder import b64
 from tests.verify.conftest import Node

@@ -341,7 +341,7 @@ def test_what_comes_through_a_pipe_can_be_read_twice() -> None:
 
 
 def test_dependencies_take_no_quadratic_time(node: Node) -> None:
-    """2,130 tasks with 100 dependencies each, which was too complex for ever."""
+    """2,130 tasks with 100 dependencies each, which once was too complex."""
     log = Log()
     names = [f"T-{number:04}" for number in range(2_130)]
     for name in names:
@@ -425,7 +425,7 @@ def test_both_verifiers_show_such_a_text_alike(node: Node) -> None:
     assert node("show", texts) == [verifier.show(text) for text in texts]
 
 
-def test_what_a_display_may_ignore_is_spelt_out_by_all_who_show_a_text(node: Node) -> None:
+def test_every_view_spells_out_characters_that_a_display_may_ignore(node: Node) -> None:
     """Variation selectors, fillers, tags: both verifiers, and the report."""
     texts = [f"a{character}b" for character in ignorable()]
     spelt = [f"a\\u{{{ord(character):x}}}b" for character in ignorable()]

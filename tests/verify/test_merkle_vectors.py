@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from colibri.core import merkle
-from tests.support.example_tree import INCLUSION_5_OF_8, INPUTS, ROOTS
+from tests.support.example_tree import INCLUSION, INPUTS, ROOTS
 from tests.support.naive_tree import NaiveTree
 from tests.verify.conftest import Node
 
 MOST = 128
-MUTANTS = 2_000  # and 100,000 in scripts/torture verifiers
 
 Proof = tuple[str, int, int, list[str]]  # leaf, index, size, path
 
@@ -73,10 +72,13 @@ def test_the_published_roots_come_out_of_the_javascript(node: Node) -> None:
     assert node("roots", trees) == list(ROOTS)
 
 
-def test_the_published_proof_holds_in_both(python: ModuleType, node: Node) -> None:
-    proof: Proof = (EXAMPLE[5].hex(), 5, 8, list(INCLUSION_5_OF_8))
-    assert python_root(python, proof) == ROOTS[7]
-    assert node("proofs", [proof]) == [ROOTS[7]]
+def test_the_published_proofs_hold_in_both(python: ModuleType, node: Node) -> None:
+    proofs: list[Proof] = [
+        (EXAMPLE[index].hex(), index, size, list(path)) for (index, size), path in INCLUSION.items()
+    ]
+    roots = [ROOTS[size - 1] for _, size in INCLUSION]
+    assert [python_root(python, proof) for proof in proofs] == roots
+    assert node("proofs", proofs) == roots
 
 
 def test_every_root_up_to_128_is_that_of_the_definition(python: ModuleType, node: Node) -> None:
@@ -108,7 +110,7 @@ def test_no_tree_has_a_proof_of_another_length(
 def test_an_index_outside_the_tree_is_refused(
     python: ModuleType, node: Node, index: int, size: int
 ) -> None:
-    proof: Proof = (EXAMPLE[0].hex(), index, size, list(INCLUSION_5_OF_8))
+    proof: Proof = (EXAMPLE[0].hex(), index, size, list(INCLUSION[5, 8]))
     assert python_root(python, proof) is None
     assert node("proofs", [proof, (proof[0], index, size, [])]) == [None, None]
 
@@ -162,11 +164,13 @@ def flip(text: str, chance: random.Random) -> str:
     return data.hex()
 
 
+@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
 def test_of_mutated_proofs_neither_verifier_nor_the_server_accepts_one_and_all_agree(
-    python: ModuleType, node: Node, honest: list[tuple[Proof, str]]
+    python: ModuleType, node: Node, honest: list[tuple[Proof, str]], count: int
 ) -> None:
+    """And 100,000 in scripts/torture verifiers."""
     chance = random.Random(6962)
-    chosen = [chance.choice(honest) for _ in range(MUTANTS)]
+    chosen = [chance.choice(honest) for _ in range(count)]
     mutants = [mutate(proof, chance) for proof, _ in chosen]
     assert all(mutant != proof for mutant, (proof, _) in zip(mutants, chosen, strict=True))
     mine = [python_root(python, mutant) for mutant in mutants]

@@ -29,7 +29,8 @@ def test_the_page_holds_the_module_as_it_is() -> None:
 
 
 def test_a_changed_module_makes_the_page_stale_until_it_is_built(tmp_path: Path) -> None:
-    for path in (SCRIPT, MODULE, PAGE, MODULE.with_name("look.css")):
+    web = MODULE.parent
+    for path in (SCRIPT, MODULE, PAGE, web / "look.css", web / "report" / "words.mjs"):
         copied = tmp_path / path.relative_to(ROOT)
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copied)

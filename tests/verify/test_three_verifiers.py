@@ -2,32 +2,116 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 from tests.support.claiming import SESSIONS, counted, drafts_of, exported, write_log
-from tests.support.forging import Forged, findings, forged, forged_once, server_findings
-from tests.vectors.builder import bundle_from, text_of
-from tests.verify.conftest import INDEX, VECTORS, Node, without_words
+from tests.support.forging import (
+    Forged,
+    NoTable,
+    findings,
+    forged,
+    forged_once,
+    server_findings,
+    table_of,
+)
+from tests.vectors import make
+from tests.vectors.builder import Log, Made, Object, b64, bundle_from, bundle_of, text_of
+from tests.vectors.vector import Vector
+from tests.verify.conftest import INDEX, Node, judge, without_words
 
 FORGERIES = 500  # 5,000 in scripts/torture agreement
-CALLS, LIES = 80, 100
+CALLS, LIES = 80, 50
 
 
-def test_the_server_finds_in_every_vector_of_a_log_what_the_verifiers_find(
-    python: ModuleType,
-) -> None:
-    """docs/formats.md §9 and §10: one set of rules, one set of codes."""
-    compared = 0
-    for entry in INDEX:
-        data = (VECTORS / entry["file"]).read_bytes()
-        verdict = python.verify(data).as_json()
-        if verdict["bundle"] and verdict["bundle"]["kind"] == "log":
-            found = server_findings(Forged(bundle_from(data)))
-            if found is not None:
-                assert found == findings(verdict), entry["file"]
-                compared += 1
-    assert compared > 100
+# How many vectors the server's check cannot judge, and why.
+UNJUDGED = {
+    "no bundle": 50,  # it reads rows: a file that is no bundle is refused before there are any
+    "no rows": 9,  # no columns make such a header, or two records have one seq, or are not in order
+    "its head": 4,  # a bundle says which record is its last one; of a table that is a fact
+    "outside": 13,  # what the reader knows: a root, a checkpoint, a head that is in no header
+    "only the bundle": 63,  # what is wrong was done to it: the log that it was taken from is good
+}
+
+
+def test_the_server_finds_in_every_vector_what_the_verifiers_find(python: ModuleType) -> None:
+    """docs/formats.md §9 and §10: one set of rules, one set of codes.
+
+    The server judges whole logs: for a bundle of a part, the log that it was taken from. Only a
+    bundle has a checkpoint, so the server looks for none.
+    """
+    entries, unjudged = {entry["file"]: entry for entry in INDEX}, Counter[str]()
+    for vector, logs in vectors_with_logs():
+        entry = entries.pop(vector.file)
+        if reason := compared(python, entry, vector.data(), logs):
+            unjudged[reason] += 1
+    assert entries == {}
+    assert unjudged == UNJUDGED
+    assert len(INDEX) - sum(UNJUDGED.values()) > 300
+
+
+def vectors_with_logs() -> Iterator[tuple[Vector, list[Made]]]:
+    """Every vector, with the logs that were made for it and before it."""
+    made: list[Made] = []
+
+    def make_and_keep(log: Log) -> Made:
+        made.append(make_log(log))
+        return made[-1]
+
+    make_log = Log.make
+    with patch.object(Log, "make", make_and_keep):
+        for family in make.FAMILIES:
+            for vector in family.vectors():
+                yield vector, made
+
+
+def compared(python: ModuleType, entry: Object, data: bytes, logs: list[Made]) -> str:
+    """Hold the server's findings against the verifiers'; if it cannot judge them, why."""
+    verdict = judge(python, entry)
+    if not verdict["bundle"]:
+        return "no bundle"
+    if entry["code"] in OUTSIDE or (entry["code"] and "checkpoint" in entry):
+        return "outside"
+    bundle = bundle_from(data)
+    expected = [one for one in findings(verdict) if "checkpoint" not in one[0]]
+    if bundle["scope"] is not None:
+        return compared_with_its_log(python, entry, bundle, logs)
+    try:
+        table_of(bundle).close()
+    except NoTable as why:
+        return str(why)
+    assert server_findings(Forged(bundle, None, entry["head"])) == expected, entry["file"]
+    return ""
+
+
+def compared_with_its_log(
+    python: ModuleType, entry: Object, bundle: Object, logs: list[Made]
+) -> str:
+    """The same for a bundle of a part: what it reveals, the server finds in the whole log."""
+    whole = whole_log(bundle, logs)
+    if whole is None:
+        return "only the bundle"
+    found, expected = server_findings(Forged(whole)), findings(judge(python, entry))
+    assert found == findings(python.verify(text_of(whole)).as_json()), entry["file"]
+    if expected and not found:
+        return "only the bundle"
+    assert set(expected) <= set(found or []), entry["file"]  # more may be wrong in what it hides
+    return ""
+
+
+OUTSIDE = {"root-differs", "head-not-covered", "checkpoint-differs", "checkpoint-not-covered"}
+
+
+def whole_log(bundle: Object, logs: list[Made]) -> Object | None:
+    """All of the log, made last, that a bundle is a part of; None if no log has these headers."""
+    parts = set(bundle["headers"])
+    for made in reversed(logs):
+        if parts <= {b64(raw) for raw in made.raw}:
+            every = range(1, len(made.raw) + 1)
+            return bundle_of(made, None, every, every)
+    return None
 
 
 def test_all_three_find_the_same_in_logs_that_were_forged_at_random(
