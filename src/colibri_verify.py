@@ -1,6 +1,7 @@
 """Check a Colibri evidence bundle, offline, with nothing but Python 3.11.
 
-    python colibri_verify.py bundle.colibri.jsonl [--root SIZE:HEX] [--head SEQ:HEX] [--json]
+    python colibri_verify.py bundle.colibri.jsonl [--root SIZE:HEX] [--head SEQ:HEX]
+                             [--checkpoint LOG@SIZE:HEX] [--json]
 
 Exit 0 good, 1 bad, 2 cannot tell. This one file shares no code with the server and reads nothing
 but the file it is given, line by line: what it keeps grows with what is open (calls, sessions,
@@ -18,11 +19,12 @@ procedure (§9):
      8 erasures    of what can be erased, and it is gone
      9 contents    all that the kind of bundle discloses (§8), and nothing else
     10 sessions    opened once, thoughts in a row, sealed once under the right root
-    11 proofs      for thoughts whose session is not here as a whole
+    11 proofs      for thoughts whose session is not here as a whole; for the last record, that a
+                   later checkpoint covers it
     12 calls       enter, the changes that the tool makes, exit; its arguments fit these
                    deeds, each under an id of its own, and their texts
     13 tasks       replayed by the rules of §6
-    14 outside     the root and the head that the user has from elsewhere
+    14 outside     the root, the head and the checkpoint that the user has from elsewhere
     15 verdict     and what was not checked
 
 Each record goes through all of them before the next is read. Of steps 1 to 9, only what the first
@@ -183,6 +185,7 @@ class Case:
 
     root: str | None = None  # what the user knows from elsewhere, SIZE:HEX or HEX
     head: tuple[int, str] | None = None
+    checkpoint: tuple[str, int, str] | None = None  # log, size and root
     log: str = ""
     kind: str = "log"  # or session, task, thoughts
     session: str | None = None  # the scope, of which one is None at least
@@ -217,6 +220,9 @@ class Case:
     seals: Listed = field(default_factory=Listed)
     fitting: bool = False  # whether a seal has the root that was given
     known: bool = False  # whether the head that was given has gone by
+    tree: "Tree" = field(init=False)  # of a log, up to the size of the checkpoint that was given
+    stated: dict[str, Any] | None = None  # the bundle's own checkpoint, if its proof holds
+    covered: int = 0  # the last record that the checkpoint from elsewhere covers
     found: dict[int, Listed] = field(default_factory=dict)  # by step; those from REST on as one
     bad_lines: dict[int, set[str]] = field(default_factory=dict)
     excused: Listed = field(default_factory=Listed)  # moves whose evidence may lie in a gap
@@ -246,10 +252,14 @@ class Case:
 
 
 def verify(
-    file: BinaryIO | bytes, *, root: str | None = None, head: tuple[int, str] | None = None
+    file: BinaryIO | bytes,
+    *,
+    root: str | None = None,
+    head: tuple[int, str] | None = None,
+    checkpoint: tuple[str, int, str] | None = None,
 ) -> Verdict:
-    """Judge a bundle; root and head are what the caller knows from elsewhere."""
-    case = Case(root, head)
+    """Judge a bundle; root, head and checkpoint are what the caller knows from elsewhere."""
+    case = Case(root, head, checkpoint)
     try:
         examine(case, io.BytesIO(file) if isinstance(file, bytes) else file)
     except Unfit as problem:
@@ -265,31 +275,33 @@ def examine(case: Case, file: BinaryIO) -> None:
     else:
         find_scope(case, file)
     case.trail, case.ledger, case.replay, case.proofs = Trail(), Calls(), Replay(), Proofs()
-    case.deeds, case.gates = Deeds(), Gates()
-    head = {"seq": 0, "leaf": ""}
+    case.deeds, case.gates, case.tree = Deeds(), Gates(), Tree()
+    end: dict[str, Any] = {}
     for kind, line in read(file):  # 1, 2
         if kind == "record":
             take(case, *line)  # 3 to 10, 12, 13
         elif kind == "proof":
             case.proofs.take(case, line)  # 11
         else:
-            head = line["head"]
+            end = line
     if case.last is None and not case.found:
         raise Unfit("empty-bundle")
     if case.last is not None:
-        finish(case, case.last, head, file)
+        finish(case, case.last, end, file)
 
 
-def finish(case: Case, last: Record, head: dict[str, Any], file: BinaryIO) -> None:
+def finish(case: Case, last: Record, end: dict[str, Any], file: BinaryIO) -> None:
     """What can only be told at the end."""
-    check_head(case, last, head, file)  # 5
+    check_head(case, last, end["head"], file)  # 5
     if not case.is_whole:
         case.find(6, "missing-record", None, "the one that the scope begins or ends with")
     check_missing(case)  # 9
     if not case.is_spoilt:
         case.proofs.end(case)  # 11
+        check_inclusion(case, last, end.get("checkpoint"))  # 11
         case.ledger.end(case)  # 12
         check_outside(case, last)  # 14
+        check_checkpoint(case, last)  # 14
 
 
 def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
@@ -307,8 +319,7 @@ def take(case: Case, header: bytes, nonce: bytes, body: bytes) -> None:
     case.last = record
     if case.is_spoilt:
         return
-    if case.head and case.head[0] == record.seq:
-        check_seen(case, record)  # 14
+    check_seen(case, record)  # 14
     if record.kind == "session.seal" and disclosed:
         keep_seal(case, record)
     if case.kind in ("task", "thoughts"):
@@ -351,7 +362,8 @@ SHAPES = {
     "of-task": "task=id",
     "of-thoughts": "thoughts=id",
     "proof": "seq=seq index=int size=int path=hash*64",
-    "last": "head=head",
+    "last": "head=head checkpoint+=checkpoint",
+    "checkpoint": "size=seq root=hash path=hash*64",
     "head": "seq=seq leaf=hash",
     "header": "v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?"
     " agent=text? payload=hash prev=hash",
@@ -372,7 +384,7 @@ SHAPES = {
     "erasure": "seqs=some-seqs reason=text?",
     "deed": "host=name host_version=name? host_session=name? host_agent=name? event=event use=name?"
     " tool=name? class=class? exit=integer? duration_ms=int? input=digest? output=digest?"
-    " files=file*64 git=git? settings=hash? late=time? lost=int",
+    " files=file*64 git=git? settings=hash? late=time? lost=int unjudged+=unjudged",
     "file": "n=int sha256=hash? size=int?",
     "git": "branch=text? commit=commit?",
     "deed.text": "of=seq command=command? paths=text?*64 tree=text? text=text?",
@@ -403,6 +415,7 @@ PATTERNS = {  # ~ is a hex digit
     "priority": "low|medium|high|critical",
     "commit": "~{40}|~{64}",
     "class": "edit|run|read|fetch|mcp|other",
+    "unjudged": "rules|session|ledger|host",
     "event": "|".join(TOOL_EVENTS).replace(".", "[.]")
     + "|session[.](?:start|end)|prompt|stop|subagent[.](?:start|end)|compact|bind",
 }
@@ -419,6 +432,7 @@ AGREE: dict[str, Callable[[Record, Any], bool]] = {
     "deed": lambda r, b: (
         (b["class"] is not None) == (b["event"] in TOOL_EVENTS)
         and (b["exit"] is None or b["event"] in TOOL_EVENTS)
+        and ("unjudged" not in b or (b["event"], b["class"]) == ("tool.begin", "edit"))
     ),
     "deed.text": lambda r, b: b["of"] == r.seq - 1,
 }
@@ -632,7 +646,7 @@ def read(file: BinaryIO) -> Iterator[tuple[str, Any]]:
     next_line(file)
     proven = False
     while line := next_line(file):
-        if line.startswith(b'{"head":'):
+        if line.startswith((b'{"checkpoint":', b'{"head":')):
             end = read_line(line, "last")
             if file.read(1):
                 raise Unfit("malformed-bundle", "something follows the last line")
@@ -1127,6 +1141,25 @@ class Proofs:
                 case.find(11, "missing-proof", seq)
 
 
+def check_inclusion(case: Case, last: Record, stated: dict[str, Any] | None) -> None:
+    """Whether the bundle's checkpoint covers its last record."""
+    if stated is None:
+        return
+    path = [bytes.fromhex(step) for step in stated["path"]]
+    size: int = stated["size"]
+    found = root_of_proof(bytes.fromhex(last.leaf), last.seq - 1, size, path)
+    is_later = size > last.seq and ends_with_log(case)
+    if found is None or found.hex() != stated["root"] or is_later:
+        case.find(11, "bad-checkpoint", last.seq, f"it is of {size} records")
+    else:
+        case.stated = stated
+
+
+def ends_with_log(case: Case) -> bool:
+    """Whether the bundle goes to the end of the log."""
+    return case.kind == "log" or (case.kind == "session" and not case.seals.count)
+
+
 # 12 calls
 
 # §5: the changes that a tool makes in a call that ended ok, in this order: a kind, how many at
@@ -1180,6 +1213,7 @@ class Calls:
                 return case.find(12, "bad-pair", record.seq)
             self.open[record.call] = Call(record)
             self.entered.add(record.call)
+            case.deeds.unseen.enter(case, record)
         elif call is None:
             self.misplaced(case, record)
         else:
@@ -1191,6 +1225,7 @@ class Calls:
                 if record.body["outcome"] == "ok":
                     case.trail.live(record)
                 check_exit(case, call, record)
+                case.deeds.unseen.exit(case, enter, record)
                 case.replay.settle(one.task for one in call.changes if one.kind in CHANGES)
                 del self.open[record.call]
             elif len(call.changes) == MOST_CHANGES:
@@ -1301,15 +1336,18 @@ def digest(text: str | None) -> object:
 
 
 class Deeds:
-    """The deed before, the tool calls that began and did not end, and what §11 measures."""
+    """The deed before, the tool calls that began and did not end, and what §10 measures."""
 
     def __init__(self) -> None:
         self.last: Record | None = None
         self.begun: dict[tuple[str | None, ...], tuple[int, str]] = {}  # where, and its class
         self.newest: dict[str, tuple[str | None, ...]] = {}  # of each session
+        self.sealing: set[tuple[str | None, ...]] = set()  # that began, sealed, and end after it
+        self.halves: dict[str | None, Halves] = {}  # of each session of a host
         self.settings: dict[str, str] = {}  # of each host, as they were last
         self.silent: set[str] = set()  # sessions of agents that are open, without a deed
-        self.count = self.unpaired = self.changes = self.lost = self.sessions = self.unheard = 0
+        self.count = self.changes = self.lost = self.unjudged = self.sessions = self.unheard = 0
+        self.unseen = Unseen()
 
     def open(self, record: Record) -> None:
         if not (record.agent or "").startswith(HUMAN):
@@ -1318,11 +1356,13 @@ class Deeds:
 
     def seal(self, session: str) -> None:
         """The tool call that seals a session ends after it: it counts as ended."""
+        self.unseen.seal(session)
         self.unheard += session in self.silent
         self.silent.discard(session)
         use = self.newest.pop(session, None)
         if use is not None and self.begun.get(use, (0, ""))[1] in ("mcp", "run"):
             del self.begun[use]
+            self.sealing.add(use)
 
     def take(self, case: Case, record: Record) -> None:
         last, self.last = self.last, record
@@ -1342,32 +1382,156 @@ class Deeds:
     def measure(self, record: Record, body: dict[str, Any]) -> None:
         self.count += 1
         self.lost += body["lost"]
+        self.unjudged += "unjudged" in body
         self.silent.discard(str(record.session))
+        self.unseen.deed(record.session, body)
         if body["settings"] is not None:
             self.changes += self.settings.get(body["host"], body["settings"]) != body["settings"]
             self.settings[body["host"]] = body["settings"]
+        if body["event"] in TOOL_EVENTS:
+            self.pair(record, body)
+
+    def pair(self, record: Record, body: dict[str, Any]) -> None:
+        """The report of a tool call's begin or end."""
+        halves = self.halves.setdefault(body["host_session"], Halves())
+        begins, ends = body["event"] == "tool.begin", body["event"] in ENDS
         use = (body["host_session"], body["host_agent"], body["use"])
         if body["use"] is None:
-            self.unpaired += body["event"] == "tool.begin"
-        elif body["event"] == "tool.begin":
+            halves.begins += begins
+            halves.ends += ends
+        elif begins:
+            halves.early, halves.named = 0, True
             self.begun[use] = record.seq, body["class"]
             if record.session is not None:
                 self.newest[record.session] = use
-        elif body["event"] in TOOL_EVENTS:
-            self.begun.pop(use, None)
+        elif use in self.sealing:
+            self.sealing.discard(use)
+        elif self.begun.pop(use, None) is None and ends:
+            halves.early += not halves.named
+            halves.lone += halves.named
 
     def coverage(self) -> dict[str, Any]:
         begun = [seq for seq, _ in self.begun.values()]
+        unseen = self.unseen.found()
         return {
             "deeds": self.count,
             "not_ended": begun[:MAX_LISTED],
             "not_ended_count": len(begun),
-            "unpaired": self.unpaired,
+            "unpaired": sum(one.unpaired for one in self.halves.values()),
+            "unseen": unseen[:MAX_LISTED],
+            "unseen_count": len(unseen),
+            "unjudged": self.unjudged,
             "settings_changed": self.changes,
             "lost": self.lost,
             "sessions": self.sessions,
             "unreported": self.unheard + len(self.silent),
         }
+
+
+@dataclass(slots=True)
+class Halves:
+    """What a session of a host reported of tool calls without saying what belongs together."""
+
+    begins: int = 0  # without an id
+    ends: int = 0  # the same
+    named: bool = False  # a begin has an id
+    early: int = 0  # ends before the first of these: they began before the session did
+    lone: int = 0  # ends without a begin, later
+
+    @property
+    def unpaired(self) -> int:
+        return max(self.begins, self.ends) + self.early + self.lone
+
+
+@dataclass(slots=True)
+class Habits:
+    """How a session of a host reports tool calls."""
+
+    gives_ids: bool = False
+    begins: bool = False  # it reports them with an id when they begin
+    hides_ids: bool = False  # of calls of MCP tools
+
+
+@dataclass(slots=True)
+class Tail:
+    """The calls of a session after its last deed, where its host gives the calls no ids."""
+
+    gives_ids: bool = False
+    begun: int = 0  # calls of MCP tools that have begun, and whose calls have not ended
+    enters: list[int] = field(default_factory=list)
+
+
+class Unseen:
+    """§10: the calls that a host should have reported, and did not."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str | None, Habits] = {}
+        self.tails: dict[str | None, Tail] = {}  # of open sessions with a deed of an MCP tool
+        self.named: set[str | None] = set()  # sessions with a deed that has an id
+        self.begun: set[str] = set()  # ids of tool calls that have not ended
+        self.missing: dict[str, tuple[int, bool]] = {}  # enter, and whether it has ended
+        self.sealed: list[int] = []  # of the sessions that are sealed
+
+    def deed(self, session: str | None, body: dict[str, Any]) -> None:
+        if session in self.tails:
+            self.tails[session].enters.clear()
+        if body["class"] is None:
+            return
+        habits, use = self.hosts.setdefault(body["host_session"], Habits()), body["use"]
+        if use is not None:
+            habits.gives_ids = True
+            self.missing.pop(use, None)
+            self.named |= {session} - {None}
+            if body["event"] == "tool.begin":
+                habits.begins = True
+                self.begun.add(use)
+            else:
+                self.begun.discard(use)
+        if body["class"] == "mcp":
+            habits.hides_ids |= use is None
+            if session is not None:
+                tail = self.tails.setdefault(session, Tail())
+                tail.begun = tail.begun + 1 if body["event"] == "tool.begin" else 0
+
+    def enter(self, case: Case, enter: Record) -> None:
+        use = enter.body and enter.body["use"]
+        ours = case.kind != "session" or enter.session in (None, case.session)
+        if not ours or use is None or use in self.begun or (enter.agent or "").startswith(HUMAN):
+            return
+        habits = self.hosts.get(enter.body["host_session"], Habits())
+        if (habits.gives_ids or enter.session in self.named) and not habits.hides_ids:
+            self.missing[use] = enter.seq, False
+
+    def exit(self, case: Case, enter: Record, exit: Record) -> None:
+        if enter.body is None or (exit.agent or "").startswith(HUMAN):
+            return
+        use, outcome, tail = enter.body["use"], exit.body["outcome"], self.tails.get(exit.session)
+        if use is not None:
+            if tail:
+                tail.gives_ids = True
+            if self.missing.get(use, (0, False))[0] == enter.seq:
+                habits = self.hosts.get(enter.body["host_session"], Habits())
+                seals = (exit.body["tool"], outcome) == ("merkle_finalize", "ok")
+                ours = case.kind != "session" or exit.session == case.session
+                if ours and outcome != "cancelled" and (habits.begins or not seals):
+                    self.missing[use] = enter.seq, True
+                else:
+                    del self.missing[use]
+        elif tail and outcome != "cancelled":
+            if tail.begun:
+                tail.begun -= 1
+            else:
+                tail.enters.append(enter.seq)
+
+    def seal(self, session: str) -> None:
+        tail = self.tails.pop(session, None)
+        if tail and not tail.gives_ids:
+            self.sealed += tail.enters
+
+    def found(self) -> list[int]:
+        tails = [one.enters for one in self.tails.values() if not one.gives_ids]
+        ended = [seq for seq, has_ended in self.missing.values() if has_ended]
+        return sorted([*self.sealed, *ended, *(seq for tail in tails for seq in tail)])
 
 
 def check_text(case: Case, deed: Record | None, text: Record) -> None:
@@ -1455,7 +1619,7 @@ class Replay:
         body = record.body or {"version": expected, "set": {}}
         made = {name: tuple(map(stored(name), pair)) for name, pair in body["set"].items()}
         lost = body["version"] > expected and case.gaps.between(task.last, record.seq)
-        if lost:  # go on with what this record says, and nothing else
+        if lost:  # continue with what this record says, and nothing else
             case.find(13, "missing-record", record.seq, record.task)
             task.values = NOTHING
         else:
@@ -1549,7 +1713,7 @@ class Replay:
         return seen
 
     def settle(self, ids: Iterable[str | None]) -> None:
-        """The call that changed these tasks has ended. One that has ended for ever, and depends on
+        """The call that changed these tasks has ended. One that is final, and depends on
         no other than such, is forgotten but for its name."""
         queue = [id for id in ids if id in self.tasks]
         for id in queue:
@@ -1773,9 +1937,12 @@ def covers(pattern: str, text: str) -> bool:
 
 
 def check_seen(case: Case, record: Record) -> None:
-    case.known = True
-    if case.head and record.leaf != case.head[1]:
-        case.find(14, "head-differs", record.seq)
+    if case.head and case.head[0] == record.seq:
+        case.known = True
+        if record.leaf != case.head[1]:
+            case.find(14, "head-differs", record.seq)
+    if case.kind == "log" and case.checkpoint and record.seq <= case.checkpoint[1]:
+        case.tree.add(bytes.fromhex(record.leaf))
 
 
 def check_outside(case: Case, last: Record) -> None:
@@ -1785,10 +1952,30 @@ def check_outside(case: Case, last: Record) -> None:
     if case.head is None or case.known:
         return
     seq, _ = case.head
-    if seq > last.seq and (case.kind == "log" or (case.kind == "session" and not seals.count)):
+    if seq > last.seq and ends_with_log(case):
         case.find(14, "truncated", last.seq + 1, f"record {seq} was seen")
     else:
         case.find(14, "head-not-covered", seq)
+
+
+def check_checkpoint(case: Case, last: Record) -> None:
+    """A checkpoint from elsewhere is that of the bundle, or one of the records of a whole log."""
+    if case.checkpoint is None:
+        return None
+    log, size, root = case.checkpoint
+    if log != case.log:
+        return case.find(14, "checkpoint-differs", None, "it is of another log")
+    if case.stated and case.stated["size"] == size:
+        case.covered, found = last.seq, case.stated["root"]
+    elif case.tree.size == size:
+        case.covered, found = size, case.tree.root().hex()
+    elif size > last.seq and ends_with_log(case):
+        return case.find(14, "truncated", last.seq + 1, f"a checkpoint of {size} records was seen")
+    else:
+        return case.find(14, "checkpoint-not-covered", None, f"it is of {size} records")
+    if found != root:
+        case.find(14, "checkpoint-differs", case.covered)
+    return None
 
 
 # 15 verdict
@@ -1801,6 +1988,7 @@ CODES = {
     "unknown-version": ("unknown", "the file is of another version"),
     "empty-bundle": ("unknown", "the bundle holds no records: there is nothing to check"),
     "head-not-covered": ("unknown", "the head that was given is not in this bundle"),
+    "checkpoint-not-covered": ("unknown", "the bundle does not lead to the checkpoint given"),
     "bad-header": ("intact", "the header is not made like one"),
     "foreign-record": ("intact", "the record is of another log"),
     "wrong-order": ("intact", "the record does not come after the one before it"),
@@ -1811,6 +1999,8 @@ CODES = {
     "altered-payload": ("intact", "the payload is not the one that the header commits to"),
     "bad-payload": ("intact", "the payload is not made like one of its kind"),
     "head-differs": ("intact", "the record is not the one whose head was given"),
+    "bad-checkpoint": ("intact", "the checkpoint of the bundle does not cover its last record"),
+    "checkpoint-differs": ("intact", "the log does not have the checkpoint that was given"),
     "truncated": ("complete", "the records from here on are missing"),
     "missing-record": ("complete", "a record is missing"),
     "missing-payload": ("complete", "the payload is missing, and no erasure names it"),
@@ -1859,14 +2049,15 @@ LINES = {"intact": "intact", "complete": "complete", "sealed": "sealed", "rules"
 # §11: what can be left open.
 NOTES = {
     "truth": "whether what was recorded is true, or something was never recorded",
-    "clock": "the times, which are the server's own; the order is the number",
-    "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
+    "clock": "the times, which come from the server's clock; the record numbers give the order",
+    "skipped": "sessions, seals, proofs, calls and tasks, because of what was found",
     "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
     "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
     "outside-head": "a truncated or rewritten log, which only a head from outside reveals",
+    "outside-checkpoint": "whether the bundle's checkpoint is one that was published",
     "outside-root": "whether a seal's root is the one that was published",
     "size": "how many thoughts the root that was given covers: it came without its size",
-    "gaps": "what the missing records are, and that those around them are of one chain",
+    "gaps": "what the missing records say, and whether those around a gap are of one chain",
     "undisclosed": "records of which only the header is here",
     "erased": "payloads that can no longer be read",
     "evidence": "whether there was a thought about a task that ended",
@@ -1920,12 +2111,14 @@ def described(case: Case, last: Record) -> dict[str, Any]:
         "records": case.records,
         "first_seq": case.first_seq,
         "head": {"seq": last.seq, "leaf": last.leaf},
+        "checkpoint": case.stated and {name: case.stated[name] for name in ("size", "root")},
     }
 
 
 def note_what_is_open(case: Case) -> None:
-    known, gaps, seals = case.head[0] if case.head else 0, case.gaps, case.seals.count
+    known, gaps, seals = (case.head[0] if case.head else 0, case.covered), case.gaps, case.seals
     end = min(case.end, case.last.seq) if case.last else 0
+    unlinked = all(seq < end or gaps.between(end, seq) for seq in known)
     spans = ", ".join(
         f"{first} to {last}" for first, last in zip(gaps.first[:4], gaps.last[:4], strict=True)
     )
@@ -1934,8 +2127,9 @@ def note_what_is_open(case: Case) -> None:
     for code, applies, fact in (
         ("arguments", case.kind != "thoughts", ""),
         ("rules", case.kind == "thoughts", ""),
-        ("outside-head", known < end or gaps.between(end, known), ""),
-        ("outside-root", seals and case.root is None, ""),
+        ("outside-head", unlinked, ""),
+        ("outside-checkpoint", case.stated and case.checkpoint is None, ""),
+        ("outside-root", seals.count and case.root is None, ""),
         ("size", case.root is not None and ":" not in case.root, ""),
         ("gaps", len(gaps), f"{len(gaps)} in all, {spans}"),
         ("undisclosed", case.hidden, f"{case.hidden} in all"),
@@ -1973,11 +2167,13 @@ def as_rows(verdict: Verdict) -> list[tuple[str, str]]:
     """The same, title and fact of each line."""
     rows = []
     if verdict.bundle:
-        log, kind, session, task, records, first, head = verdict.bundle.values()
+        log, kind, session, task, records, first, head, checkpoint = verdict.bundle.values()
         what = " ".join(filter(None, (kind, session, task)))
         many = counted(records, "record")
         rows += [("log", log), ("bundle", f"{what}: {many}, {first} to {head['seq']}")]
         rows += [("head", f"{head['seq']}:{head['leaf']}")]
+        if checkpoint:
+            rows += [("checkpoint", f"{log}@{checkpoint['size']}:{checkpoint['root']}")]
     rows += [(LINES[line], state) for line, state in verdict.lines.items()]
     for seal in verdict.seals[:MAX_SHOWN]:
         many = counted(seal["count"], "thought")
@@ -2008,11 +2204,17 @@ def covered(coverage: dict[str, Any] | None) -> list[str]:
     if not coverage["deeds"]:
         return ["none: no host reported what was done"]
     begun, count = coverage["not_ended"], coverage["not_ended_count"]
-    unpaired, changes, lost = (coverage[name] for name in ("unpaired", "settings_changed", "lost"))
+    calls, unseen = coverage["unseen"], coverage["unseen_count"]
+    changes, lost, unjudged = (coverage[name] for name in ("settings_changed", "lost", "unjudged"))
     silent, sessions = coverage["unreported"], counted(coverage["sessions"], "session")
+    unpaired = coverage["unpaired"]
     facts = {
         f"{counted(count, 'tool call')} began and did not end: {listed(begun, count)}": count,
-        f"{counted(unpaired, 'tool call')} began without an id: their ends are not known": unpaired,
+        f"{counted(unpaired, 'tool call')} whose begin and end cannot be paired: no id, or"
+        " no begin, was reported": unpaired,
+        f"{counted(unseen, 'call')} to Colibri not reported, though the host had reported before:"
+        f" {listed(calls, unseen)}": unseen,
+        f"{counted(unjudged, 'edit')} not judged by the rule for edits": unjudged,
         f"the settings of the hooks changed {counted(changes, 'time')}": changes,
         f"{counted(lost, 'deed')} could not be kept": lost,
         f"no deed in {silent} of {sessions}": silent,
@@ -2044,10 +2246,16 @@ def main(arguments: list[str] | None = None) -> int:
         "--root", type=root_of, metavar="SIZE:HEX", help="a seal's root from elsewhere"
     )
     parser.add_argument("--head", type=head_of, metavar="SEQ:HEX", help="a head from elsewhere")
+    parser.add_argument(
+        "--checkpoint",
+        type=checkpoint_of,
+        metavar="LOG@SIZE:HEX",
+        help="a checkpoint from elsewhere; or the file of its note",
+    )
     parser.add_argument("--json", action="store_true", help="the verdict as JSON")
     options = parser.parse_args(arguments)
     try:
-        verdict = verify_file(options.bundle, options.root, options.head)
+        verdict = verify_file(options.bundle, options.root, options.head, options.checkpoint)
         text, code = as_text(verdict), verdict.exit_code
         if options.json:
             text = json.dumps(verdict.as_json(), indent=2).replace("\x7f", "\\u007f") + "\n"
@@ -2057,11 +2265,16 @@ def main(arguments: list[str] | None = None) -> int:
     return code
 
 
-def verify_file(path: str, root: str | None, head: tuple[int, str] | None) -> Verdict:
+def verify_file(
+    path: str,
+    root: str | None,
+    head: tuple[int, str] | None,
+    checkpoint: tuple[str, int, str] | None,
+) -> Verdict:
     """Judge the bundle in a file."""
     try:
         with open(path, "rb") as file:
-            return verify(rereadable(file), root=root, head=head)
+            return verify(rereadable(file), root=root, head=head, checkpoint=checkpoint)
     except (OSError, ValueError) as problem:
         case = Case()
         case.find(1, "unreadable", None, getattr(problem, "strerror", None) or problem)
@@ -2078,6 +2291,13 @@ def rereadable(file: BinaryIO) -> BinaryIO:
     return copy
 
 
+MAX_NOTE = 65536  # bytes
+CHECKPOINT = re.compile("(colibri/[0-9a-f]{32})@([1-9][0-9]{0,15}):([0-9a-f]{64})")
+NOTE = re.compile(
+    rb"(colibri/[0-9a-f]{32})\n([1-9][0-9]{0,15})\n([A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=)\n"
+)
+
+
 def root_of(text: str) -> str:
     root = text.lower()  # as mails and forms may have it
     size, _, hash = root.rpartition(":")
@@ -2091,6 +2311,22 @@ def head_of(text: str) -> tuple[int, str]:
     if not (SEQ.fullmatch(seq) and test("hash")(leaf)):
         raise argparse.ArgumentTypeError("not SEQ:HEX, a number and 64 hex digits")
     return int(seq), leaf
+
+
+def checkpoint_of(text: str) -> tuple[str, int, str]:
+    """Of LOG@SIZE:HEX, or of a file with the note: the log, the size and the base64 root, a line
+    each."""
+    if found := CHECKPOINT.fullmatch(text.lower()):
+        return found[1], int(found[2]), found[3]
+    try:
+        with open(text, "rb") as file:
+            note = NOTE.match(file.read(MAX_NOTE))
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise argparse.ArgumentTypeError(f"not LOG@SIZE:HEX, and no file: {why}") from None
+    if note is None:
+        raise argparse.ArgumentTypeError("not LOG@SIZE:HEX, and not the file of a checkpoint")
+    return note[1].decode(), int(note[2]), base64.b64decode(note[3]).hex()
 
 
 def write(text: str) -> None:

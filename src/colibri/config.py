@@ -4,6 +4,8 @@
 |---|---|---|
 | COLIBRI_MODE | FULL | FULL, READONLY, TEST or MINIMAL |
 | COLIBRI_DB_PATH | data/colibri.db (TEST: data/colibri-test.db) | the database file |
+| COLIBRI_DB_URL | | a PostgreSQL database that holds the ledger instead; without a password |
+| COLIBRI_DB_SCHEMA | colibri (TEST: colibri_test) | the schema of the project in that database |
 | COLIBRI_SKILLS_ROOT | .agents/skills | the folder of skills |
 | COLIBRI_CLAIM_MINUTES | 60 | without a sign of life after which a claim may be taken over |
 | COLIBRI_CAPTURE | commands | what hooks keep: commands and paths; text: prompts and outputs too |
@@ -17,7 +19,8 @@
 
 Paths are relative to the project directory: --project, else what project.py finds from
 CLAUDE_PROJECT_DIR or the working directory. An empty value counts as unset. Some clients give the
-id of their session in their own environment variable, which is read too.
+id of their session in their own environment variable, which is read too. XDG_STATE_HOME, else
+HOME, says where heads are kept; in TEST none are.
 """
 
 import os
@@ -52,7 +55,11 @@ _TEXTS = (
 )
 _PLACES = {"COLIBRI_DB_PATH": "data/colibri.db", "COLIBRI_SKILLS_ROOT": ".agents/skills"}
 _TEST_DB = "data/colibri-test.db"
-KNOWN = (*_TEXTS, *_INTEGERS, "COLIBRI_CLAIM_MINUTES")
+_SCHEMA, _TEST_SCHEMA = "colibri", "colibri_test"
+KNOWN = (
+    *(*_TEXTS, *_INTEGERS, "COLIBRI_CLAIM_MINUTES"),
+    *("COLIBRI_DB_URL", "COLIBRI_DB_SCHEMA"),
+)
 
 
 class Config(Frozen):
@@ -62,6 +69,8 @@ class Config(Frozen):
         "capture",
         "claim_minutes",
         "db_path",
+        "db_schema",
+        "db_url",
         "found_by",
         "health_interval_ms",
         "health_max_lag_ms",
@@ -75,12 +84,16 @@ class Config(Frozen):
         "seed",
         "skills_root",
         "startup_timeout_ms",
+        "state",
     )
     mode: Mode
     project: str
     found_by: str  # the rule that found the project
-    db_path: str
+    db_path: str  # of the file; with a URL, hooks keep next to it what they cannot record
+    db_url: str | None
+    db_schema: str
     skills_root: str
+    state: str | None  # Colibri's own directory in the user's state directory
     claim_minutes: float
     capture: str
     host_session: str | None
@@ -92,6 +105,25 @@ class Config(Frozen):
     health_max_rss_mb: int
     health_max_lag_ms: int
     health_max_queue: int
+
+    @property
+    def ledger_name(self) -> str:
+        """How people know the ledger: its file, or its schema of a database, without the user."""
+        return self.db_path if self.db_url is None else shared_name(self.db_url, self.db_schema)
+
+    @property
+    def home(self) -> tuple[str, str | None, str, str]:
+        """What store/homes.py finds the ledger by."""
+        return self.db_path, self.db_url, self.db_schema, self.ledger_name
+
+
+def shared_name(url: str, schema: str) -> str:
+    """How people know the ledger in a schema of a database, whoever they connect as."""
+    scheme, _, rest = url.partition("://")
+    place, _, options = rest.partition("?")
+    kept = [one for one in options.split("&") if one and not one.startswith("user=")]
+    more = f"?{'&'.join(kept)}" if kept else ""
+    return f"{scheme}://{place.rpartition('@')[2]}{more}#{schema}"
 
 
 def load(
@@ -115,10 +147,14 @@ def load(
     _refuse_strange_paths(paths, problems)
     if "COLIBRI_DB_PATH" not in env:
         _refuse_links(root, usual["COLIBRI_DB_PATH"], problems)
+    url = _url(env, problems)
     if problems:
         raise ConfigError(problems)
     values.update(paths, COLIBRI_MODE=Mode(mode), COLIBRI_LOG_LEVEL=level, COLIBRI_CAPTURE=capture)
     fields = {name.removeprefix("COLIBRI_").lower(): value for name, value in values.items()}
+    fields["state"] = None if mode == Mode.TEST else _state(env)
+    usual_schema = _TEST_SCHEMA if mode == Mode.TEST else _SCHEMA
+    fields.update(db_url=url, db_schema=env.get("COLIBRI_DB_SCHEMA", usual_schema))
     return Config(project=root, found_by=rule, host_session=host_session, person=person, **fields)
 
 
@@ -144,9 +180,22 @@ def of_process() -> "Mapping[str, str]":
     return os.environ
 
 
+def state_of_user() -> str | None:
+    """Colibri's own directory in the user's state directory, whatever the project."""
+    return _state(os.environ)
+
+
 def home_of(variable: str, default: str) -> str:
     """Where another program keeps its files: from its variable, else the usual place."""
     return os.environ.get(variable) or os.path.expanduser(default)
+
+
+def _state(env: "Mapping[str, str]") -> str | None:
+    """By the XDG rules, which ignore relative paths; None if the environment names no home."""
+    usual = os.path.join(env.get("HOME", ""), ".local", "state")
+    found = env.get("XDG_STATE_HOME", "")
+    found = found if os.path.isabs(found) else usual
+    return os.path.join(found, "colibri") if os.path.isabs(found) else None
 
 
 def _project(named: str | None, start: str | None, problems: list[str]) -> tuple[str, str]:
@@ -195,6 +244,30 @@ def _unknown(env: "Mapping[str, str]") -> list[str]:
         elif name.startswith("COLIBRI_") and name not in KNOWN:
             problems.append(f"{name} is not known: unset it; known are {', '.join(sorted(KNOWN))}")
     return problems
+
+
+def _url(env: "Mapping[str, str]", problems: list[str]) -> str | None:
+    url = env.get("COLIBRI_DB_URL")
+    if url is not None and (problem := wrong_url(url, "COLIBRI_DB_URL")):
+        problems.append(problem)
+    return url
+
+
+def wrong_url(url: str, name: str) -> str:
+    """Why this cannot be the URL of a database, or nothing. `name` is where it was given. One with
+    a password is refused: others could read it.
+    """
+    scheme, _, rest = url.partition("://")
+    place, _, options = rest.partition("?")
+    user, _, _ = place.rpartition("@")
+    if scheme not in ("postgresql", "postgres"):
+        return f"{name} must look like postgresql://USER@HOST:PORT/DATABASE"
+    if ":" in user or "password=" in options:
+        return (
+            f"{name} has a password in it: put that into ~/.pgpass, PGPASSFILE, a service"
+            " or PGPASSWORD"
+        )
+    return ""
 
 
 def _choice(

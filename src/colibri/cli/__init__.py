@@ -20,9 +20,11 @@ from colibri.cli.commands import (
     erase,
     export,
     gate,
+    heads,
     hook,
     log,
     move,
+    move_ledger,
     note,
     release,
     report,
@@ -34,8 +36,11 @@ from colibri.cli.commands import (
     setup,
     status,
     tasks,
+    team,
     trail,
     verify,
+    why,
+    witness,
 )
 from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
@@ -53,6 +58,7 @@ GROUPS = {
         "agents": agents,
         "trail": trail,
         "log": log,
+        "why": why,
         "report": report,
     },
     "plan and do work yourself": {
@@ -64,10 +70,18 @@ GROUPS = {
         "move": move,
         "seal": seal,
     },
-    "prove it to others": {"verify": verify, "export": export, "gate": gate},
+    "prove it to others": {
+        "verify": verify,
+        "export": export,
+        "witness": witness,
+        "heads": heads,
+        "gate": gate,
+    },
     "maintain the ledger": {
+        "team": team,
         "backup": backup,
         "restore": restore,
+        "move-ledger": move_ledger,
         "erase": erase,
         "completion": completion,
     },
@@ -76,7 +90,8 @@ COMMANDS = {name: module for group in GROUPS.values() for name, module in group.
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
-hash-chained ledger, in one SQLite file. An MCP client starts it. No account is needed.
+hash-chained ledger, in one SQLite file or on a PostgreSQL server that a team shares. An MCP client
+starts it. No account is needed.
 """
 
 EPILOG = """\

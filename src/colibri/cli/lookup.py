@@ -13,6 +13,7 @@ from colibri.store.sessions import Session
 from colibri.store.tasks import Filter, Task
 
 AMONG = 1000  # how many of the newest ids are compared
+_TASK = re.compile("(?:[Tt]-?)?0*([1-9][0-9]{0,8})")
 LIST_SESSIONS = "colibri sessions lists sessions"
 LIST_TASKS = "colibri tasks lists tasks"
 LIST_THOUGHTS = "colibri log --kind thought lists thoughts; the id is R- and the number"
@@ -26,6 +27,15 @@ def seq(text: str) -> int:
         message = f"{text!r} is not the number of a record, such as 17 or R-17"
         raise argparse.ArgumentTypeError(message, hint)
     return int(found[1])
+
+
+def task_id(text: str) -> str:
+    """For argparse: the id of a task, in full or as short as people type it."""
+    found = _TASK.fullmatch(text)
+    if not found:
+        message = f"{text!r} is not the id of a task: ids look like T-0001, or T-1 for short"
+        raise argparse.ArgumentTypeError(message, LIST_TASKS)
+    return tasks.task_id(int(found[1]))
 
 
 def session(db: Connection, id: str) -> Session:
@@ -49,7 +59,7 @@ def either(db: Connection, id: str) -> tuple[Session | None, Task | None]:
     if (found := sessions.find(db, id)) is not None:
         return found, None
     try:
-        return None, tasks.get(db, id)
+        return None, tasks.get(db, task_id(id) if _TASK.fullmatch(id) else id)
     except Refused:
         near = [*_near_tasks(db, id), *_near_sessions(db, id)]
         hint = f"{LIST_SESSIONS}; {LIST_TASKS}"
@@ -76,12 +86,8 @@ def _near_sessions(db: Connection, id: str) -> list[str]:
 
 
 def _near_tasks(db: Connection, id: str) -> list[str]:
-    """The one with the same number in another spelling, else those that look alike.
-
-    All numbers look alike: one beyond the last is near to none.
-    """
+    """Those that look alike. All numbers look alike: one beyond the last is near to none."""
+    if re.fullmatch("(?:[Tt]-?)?[0-9]+", id):
+        return []
     _, total = tasks.find(db, Filter(), search=None, limit=0, offset=0)
-    if number := re.fullmatch(r"[Tt]?-?0*([1-9][0-9]*)", id):
-        is_there = len(number[1]) <= len(str(total)) and int(number[1]) <= total
-        return [tasks.task_id(int(number[1]))] if is_there else []
     return nearest(id, [tasks.task_id(one) for one in range(max(1, total - AMONG), total + 1)])

@@ -16,19 +16,17 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from colibri import VERSION
-from colibri.cli import terminal
-from colibri.cli.complaint import Complaint
+from colibri.cli import project, refusals, terminal
 from colibri.cli.show import times
 from colibri.config import Config, load
 from colibri.core.errors import ConfigError, ResourceError
 from colibri.core.ledger import HUMAN
 from colibri.core.modes import Mode
 from colibri.store import sessions
-from colibri.store.sqlite.opening import open_reader
+from colibri.store.connection import Connection
 
 CLIENT = "colibri-cli"
 PROTOCOL = "2025-11-25"
-_MISUSE = 2
 
 
 class Person:
@@ -62,22 +60,28 @@ class Person:
         if (found := self.open_session()) is not None:
             return found
         today = times.now().date()
-        intent = f"what {self.name.removeprefix(HUMAN)} does at the terminal on {today}"
+        intent = f"Terminal work by {self.name.removeprefix(HUMAN)}, {today}"
         started = self._call("audit_session_start", {"intent": intent, "brief": False})
         return str(started["session_id"])
 
     def open_session(self) -> str | None:
         """The newest that the person opened, if that was today or they were at work lately."""
-        self._wait()  # until the ledger is open, or made
         now = times.now()
-        with closing(open_reader(self._config.db_path)) as db:
-            session = next(sessions.open_of(db, self.name), None)
-            if session is None:
+        with self.looking() as db:
+            mine = (one for one in sessions.open_of(db, self.name) if one.resume_seq is None)
+            if (session := next(mine, None)) is None:
                 return None
             sign = sessions.last_sign(db, session.session_id)
         started = datetime.fromisoformat(session.started_at).astimezone()
         is_alive = sign.minutes_before(now.isoformat()) < self._config.claim_minutes
         return session.session_id if is_alive or started.date() == now.date() else None
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """The ledger, to look something up before or after a call; nothing of it is recorded."""
+        self._wait()  # until the ledger is open, or made
+        with closing(project.home(self._config).open_reader()) as db:
+            yield db
 
     def _call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
@@ -88,7 +92,7 @@ class Person:
             return data
         if self._json:
             terminal.emit({"error": error})
-        raise _complaint(error)
+        raise refusals.complaint(error)
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The result of a request."""
@@ -102,15 +106,6 @@ class Person:
         return result
 
 
-# Hints that the tools' own messages lack: which command helps.
-HINTS = {
-    "ERR_CLAIMED": "colibri release TASK --why TEXT takes a task from its holder",
-    "ERR_GATE": "--why TEXT sets the rule aside, which the record shows",
-    "ERR_INVALID_TRANSITION": "colibri tasks TASK shows the moves that it can make",
-    "ERR_NOT_FOUND": "colibri tasks lists tasks",
-    "ERR_SESSION_NOT_FOUND": "colibri sessions lists sessions",
-    "ERR_WRITEBACK_REQUIRED": "--why TEXT gives the reason with the move",
-}
 _HELLO = {
     "protocolVersion": PROTOCOL,
     "capabilities": {},
@@ -159,14 +154,3 @@ def name() -> str:
     except KeyError:  # an account without a name, as in some containers
         user = str(os.geteuid())
     return f"{HUMAN}{user}"
-
-
-def _complaint(error: dict[str, Any]) -> Exception:
-    code, message = error["code"], error["message"]
-    if code in ("UNAVAILABLE", "OVERLOADED", "SHUTTING_DOWN"):
-        return ResourceError(message)
-    if code == "INVALID_PARAMS":
-        return Complaint(message, code=_MISUSE)
-    if code == "HANDLER_ERROR":  # the tool's own code is the first word of its text
-        code = message.partition(":")[0]
-    return Complaint(message, HINTS.get(code, ""))

@@ -72,6 +72,8 @@ payload and nonce can be erased and the chain still holds.
                   settings       the hash of the hook settings, at session.start
                   late           null, or when it happened, if it had to wait to be recorded
                   lost           how many deeds before it could not be kept
+                  unjudged       only of an edit that begins, where the project's rule for edits
+                                 could not be applied: one of UNJUDGED
     deed.text     of             the seq of its deed, the record before
                   command, paths, tree, text
 
@@ -114,7 +116,11 @@ MEMBERS: Mapping[str, frozenset[str]] = {
     ),
     "deed.text": frozenset({"of", "command", "paths", "tree", "text"}),
 }
-OPTIONAL = {"session.open": frozenset({"gates"}), "task": frozenset({"gate", "taken"})}
+OPTIONAL = {
+    "session.open": frozenset({"gates"}),
+    "task": frozenset({"gate", "taken"}),
+    "deed": frozenset({"unjudged"}),
+}
 KINDS = tuple(MEMBERS)
 ERASABLE = frozenset({"call.enter", "session.open", "thought", "task.text", "deed.text"})
 OUTCOMES = ("ok", "refused", "invalid", "error", "cancelled")
@@ -128,6 +134,7 @@ EVENTS = (
     *("session.start", "session.end", "prompt", *TOOL_EVENTS, "stop"),
     *("subagent.start", "subagent.end", "compact", "bind"),
 )
+UNJUDGED = ("rules", "session", "ledger", "host")
 CLASSES = ("edit", "run", "read", "fetch", "mcp", "other")
 
 Outcome = Literal["ok", "refused", "invalid", "error", "cancelled"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from colibri.core.ledger import Head
+from colibri.core.witness import Judged, held_to
 
 MAX_LISTED = 100  # of every list
 
@@ -13,7 +14,7 @@ HEADERS, ORDER, LINKS, GAPS, PAYLOADS, ERASURES, CONTENTS = range(3, 10)
 SESSIONS, CALLS, TASKS, OUTSIDE, LAST_STEP = 10, 12, 13, 14, 15
 
 # The line of the verdict that each finding turns to "no", docs/formats.md §10. Only a database has
-# the line "rows".
+# the lines "rows" and "witnessed".
 LINE_OF: Mapping[str, str] = {
     code: line
     for line, codes in {
@@ -26,7 +27,8 @@ LINE_OF: Mapping[str, str] = {
         " bad-repeat wrong-digest bad-creation wrong-version wrong-change change-after-end"
         " illegal-move wrong-attempt unknown-task dependency-cycle blocked-move missing-evidence"
         " wrong-holder claimed-change wrong-takeover wrong-gate bad-erasure erased-payload",
-        "rows": "altered-task altered-session altered-deed foreign-schema",
+        "rows": "altered-task altered-session altered-deed altered-tree foreign-schema",
+        "witnessed": "diverged",
     }.items()
     for code in codes.split()
 }
@@ -69,7 +71,10 @@ class Coverage(NamedTuple):
     deeds: int
     not_ended: tuple[int, ...]  # the first MAX_LISTED tool calls that began and did not end
     not_ended_count: int
-    unpaired: int  # that began without an id, so that nobody can tell whether they ended
+    unpaired: int  # of which nobody can tell which begin and which end belong together
+    unseen: tuple[int, ...]  # the first MAX_LISTED calls that a host should have reported
+    unseen_count: int
+    unjudged: int  # edits that a rule of the project could not judge
     settings_changed: int  # how often the settings of a host's hooks were others than before
     lost: int  # deeds that could not be kept
     sessions: int  # of agents
@@ -88,6 +93,24 @@ class Report:
     erased: tuple[int, ...]
     not_checked: tuple[Note, ...]
     coverage: Coverage | None = None  # None where it was not looked at
+    witnesses: tuple[Judged, ...] | None = None  # the same
+
+    @property
+    def held_to(self) -> int | None:
+        """The newest record that a witness confirms."""
+        return held_to(self.witnesses or ())
+
+    @property
+    def newer(self) -> int | None:
+        """How many records are newer than any witness; None where nobody looked."""
+        if self.witnesses is None:
+            return None
+        return max(0, (self.head.seq if self.head else 0) - (self.held_to or 0))
+
+    @property
+    def unread(self) -> list[Judged]:
+        """Witnesses that are known to exist and could not be read."""
+        return [one for one in self.witnesses or () if one.result == "unread"]
 
     @property
     def valid(self) -> bool:

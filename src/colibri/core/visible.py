@@ -20,14 +20,14 @@ _IGNORED = frozenset(
         (0x17B4, 0x17B5),
         (0x180B, 0x180F),
         (0x3164, 0x3164),
-        (0xFE00, 0xFE0F),  # variation selectors, like the last
+        (0xFE00, 0xFE0F),  # variation selectors
         (0xFFA0, 0xFFA0),
-        (0xE0000, 0xE0FFF),
         (0x2800, 0x2800),
         (0x1D159, 0x1D159),
     )
     for code in range(first, last + 1)
 )
+_TAGS = ("\U000e0000", "\U000e0fff")  # and further selectors: not listed, for the start-up's sake
 _JOINERS, _SELECTORS = "\u200c\u200d", "\ufe0e\ufe0f"
 
 
@@ -50,7 +50,10 @@ def ascii_only(text: str) -> str:
 
 
 def _is_invisible(character: str) -> bool:
-    return unicodedata.category(character) in _UNSEEN or character in _IGNORED
+    if unicodedata.category(character) in _UNSEEN or character in _IGNORED:
+        return True
+    first, last = _TAGS
+    return first <= character <= last
 
 
 def _has_effect(text: str, at: int) -> bool:

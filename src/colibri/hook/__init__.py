@@ -11,10 +11,11 @@ It runs on every tool call, so it loads no more than it needs: keep.py only wher
 import json
 import os
 import signal
+import stat
 
 from colibri import config as configs
 from colibri.core.errors import ColibriError
-from colibri.hook import hosts, spool
+from colibri.hook import hosts
 from colibri.hook import report as reports
 from colibri.hook.clock import Clock
 
@@ -48,16 +49,17 @@ def main() -> "NoReturn":
 
 def _run(environ: "Mapping[str, str]", clock: Clock) -> str:
     """Record what is on stdin; what to answer."""
+    clock.find = lambda: _config(environ, None, "")
     try:
         payload = json.loads(_read_all().decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
-        if (config := _config(environ, None, "")) is not None:
-            spool.add_lost(config.db_path, 1)
+        clock.count_pending()
         return ""
     if not isinstance(payload, dict):
         return ""
     found = reports.read(payload, environ)
     config = None if found is None else _config(environ, found.cwd, found.host)
+    clock.find = None
     if found is None or config is None:
         return _EXPECTED if hosts.recognise(payload, environ) is hosts.CLINE else ""
     clock.pending = config
@@ -88,5 +90,16 @@ def _config(environ: "Mapping[str, str]", cwd: str | None, host: str) -> "Config
     except (ColibriError, OSError, ValueError):
         return None
     path = os.path.realpath(config.db_path)
-    is_there = os.path.isfile(path) or os.path.isfile(f"{path}.lock")
-    return config if is_there and config.mode in ("FULL", "TEST") else None
+    is_file = _may_be_file(path) or _may_be_file(f"{path}.lock")
+    may_be_there = config.db_url is not None or is_file
+    return config if may_be_there and config.mode in ("FULL", "TEST") else None
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether a file is there, or it cannot be told because the directory may not be searched."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False

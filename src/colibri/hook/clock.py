@@ -4,10 +4,12 @@ import os
 import signal
 import time
 
-from colibri.hook import spool
+from colibri.hook import lost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from colibri.config import Config
 
 SECONDS, SECONDS_AT_END = 2.0, 0.7
@@ -18,13 +20,15 @@ _PAUSE = 0.003
 class Clock:
     """How much time is left; called, it is patience with whoever holds what is needed.
 
-    `pending` has the project of a report that is neither recorded nor kept yet.
+    `pending` has the project of a report that is neither recorded nor kept yet; while it is still
+    being read, `find` finds it.
     """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._until = self._began + SECONDS - _FOR_SPOOL
         self.pending: Config | None = None
+        self.find: Callable[[], Config | None] | None = None
         signal.signal(signal.SIGALRM, lambda *_: self._give_up())
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
 
@@ -39,7 +43,10 @@ class Clock:
         self._until = time.monotonic() + _FOR_SPOOL / 2
 
     def left(self) -> bool:
-        return time.monotonic() < self._until
+        return self.seconds() > 0
+
+    def seconds(self) -> float:
+        return self._until - time.monotonic()
 
     def __call__(self, _tries: int) -> bool:
         if not self.left():
@@ -49,8 +56,11 @@ class Clock:
 
     def count_pending(self) -> None:
         """Nothing more can be done about a report that is not kept."""
-        if self.pending is not None:
-            spool.add_lost(self.pending.db_path, 1)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # the alarm must not find the counter locked by us
+        config = self.pending or (self.find() if self.find is not None else None)
+        self.pending = self.find = None
+        if config is not None:
+            lost.add(config)
 
     def _give_up(self) -> None:
         """Whatever it hangs on, such as a host that never closes its pipe."""

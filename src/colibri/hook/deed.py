@@ -32,9 +32,10 @@ def make(
     tree = files.tree_of(cwd, project)
     paths = [tree.inside(path, cwd) if tree else None for path in report.paths]
     is_over = report.event in ("tool.end", "tool.failed")
+    edits = report.event == "tool.begin" and report.class_ == "edit"  # then what it begins with
     found = [
         _file(number, f"{tree.root}/{path}" if tree and path else None, in_time)
-        for number, path in enumerate(paths if is_over else ())
+        for number, path in enumerate(paths if is_over or edits else ())
     ]
     return Deed(
         host=report.host,
@@ -52,12 +53,18 @@ def make(
         files=found,
         git=_git(tree),
         settings=None,
+        unjudged=None,
         command=_clean(report.command, MAX_COMMAND, lines=True),
-        paths=[_clean(path, _PATH) for path in paths],
-        tree=_clean(tree.name, _PATH) if tree and paths else None,
+        paths=[recorded_path(path) for path in paths],
+        tree=recorded_path(tree.name) if tree and paths else None,
         text=_text(report) if keeps_text else None,
         answer=_answer(report),
     )
+
+
+def recorded_path(path: str | None) -> str | None:
+    """A path as deeds have it: without secrets, everything in it visible, and not too long."""
+    return _clean(path, _PATH)
 
 
 def digest(value: object) -> "Mapping[str, object] | None":
@@ -102,7 +109,7 @@ def _clean(text: str | None, most: int, *, lines: bool = False) -> str | None:
 
 
 def _text(report: "Report") -> str | None:
-    """What was said or shown: the prompt, a tool's input or output, the agent's last words."""
+    """Texts: the prompt, a tool's input or output, the agent's last words."""
     value = report.said or (report.input if report.output is None else report.output)
     if value is not None and not isinstance(value, str):
         value = _bytes(value).decode()

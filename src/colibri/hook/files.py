@@ -8,6 +8,7 @@ import os
 import stat
 
 from colibri import project as projects
+from colibri.hook.report import LONGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ class Tree:
         self.name = name
 
     def inside(self, path: str, cwd: str) -> str | None:
-        """A path, absolute or relative to cwd, as it is called in the tree; None outside it."""
+        """A path, absolute or relative to cwd, as it is called in the tree; None outside it, and
+        of one that is longer than any file's: following its parts would take quadratic time."""
+        if len(path) > LONGEST:
+            return None
         folder, name = os.path.split(os.path.normpath(os.path.join(cwd, path)))
         try:
             real = os.path.join(os.path.realpath(folder), name)

@@ -368,6 +368,8 @@ HOSTS = {
     )
 }
 EVENTS = {name: host.events for name, host in HOSTS.items()}
+# Those that were seen to report each tool call that ends also when it begins, with its id.
+TELL_BEGINS = frozenset({"claude-code", "codex", "qwen", "opencode"})
 
 # What only one host sends, in this order; then variables that hold the id of its own session, and
 # where it keeps transcripts. CLAUDE_PROJECT_DIR says nothing: four hosts set it.

@@ -6,20 +6,21 @@ from functools import partial
 
 from colibri.core import canonical
 from colibri.core.errors import ResourceError
+from colibri.core.uuids import uuid4
 from colibri.hook import deed as making
-from colibri.hook import gate, spool, words
+from colibri.hook import gate, lost, spool, words
 from colibri.store import deeds
 from colibri.store.deeds import Arrival, Deed
 from colibri.store.sqlite import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from colibri.config import Config
     from colibri.hook.clock import Clock
     from colibri.hook.report import Report
-    from colibri.store.sqlite.identity import Opened
+    from colibri.store.home import Opened
 
 _HEADER, _VERSION = 100, slice(60, 64)  # of a database: its header, and where its version is
 
@@ -38,11 +39,17 @@ def keep(found: "Report", config: "Config", environ: "Mapping[str, str]", clock:
     )
     text: str | None = None
     try:
-        text = _record(found, deed, arrival, config, clock)
-    except Exception:  # whatever is wrong with the ledger, the deed is kept
+        record = partial(_record, found, deed, arrival, config, clock)
+        text = record() if config.db_url is None else _aside(record, clock)
+    except Exception as problem:  # whatever is wrong with the ledger, the deed is kept
+        deed = deed.but(unjudged=_unjudged(found, config))
         clock.extend()
+        if config.db_url is not None:
+            _make_room(config.db_path)
         if not spool.put(config.db_path, deed, arrival, clock):
-            spool.add_lost(config.db_path, 1)
+            clock.count_pending()
+        if found.event == "session.start":
+            text = words.trouble(found, problem)
     clock.pending = None
     if text is not None and found.event == "tool.begin":
         return gate.said(found.host, text)
@@ -53,25 +60,56 @@ def _record(
     found: "Report", deed: Deed, arrival: Arrival, config: "Config", clock: "Clock"
 ) -> str | None:
     """Append a deed, and before it those that wait; what to say to the agent."""
-    _require_hope(config.db_path)
-    from colibri.store.sqlite import appending
-
-    opened = appending.open_current(config.db_path, clock)
+    opened, leave = _open(config, clock)
     try:
-        text = _words_for(found, deed, opened, config)
+        text, unjudged = _words_for(found, deed, opened, config)
+        deed = deed.but(unjudged=unjudged)
         if text is not None:
             event = "tool.denied" if found.event == "tool.begin" else deed.event
             deed = deed.but(event=event, output=making.digest(text))
         with spool.Waiting(config.db_path, clock, spool.SMALL) as kept:
-            lost = spool.lost(config.db_path)
-            is_new = _append(opened, kept, deed, arrival.but(lost=lost), config.claim_minutes)
+            before = lost.count(config)
+            left = _append(opened, kept, deed, arrival.but(lost=before), config.claim_minutes)
+            clock.pending = None
             kept.done()
-        if lost:
-            spool.add_lost(config.db_path, -lost)
-        spool.prepare(config.db_path)
+        lost.settle(config, before, left or 0)
+        if config.db_url is None:
+            lost.prepare(config)
     finally:
-        appending.leave(opened)
-    return text if is_new else None
+        leave(opened)
+    return text if left is None else None
+
+
+def _aside(record: "Callable[[], str | None]", clock: "Clock") -> str | None:
+    from colibri.hook import aside  # for a server alone
+
+    return aside.run(record, clock)
+
+
+def _make_room(path: str) -> None:
+    """Make the directory of the spool: only a ledger in a file has one already."""
+    from colibri.store.sqlite.files import make_directory
+
+    try:
+        make_directory(os.path.dirname(path))
+    except (OSError, ResourceError):
+        pass  # then the deed is lost
+
+
+def _open(config: "Config", clock: "Clock") -> "tuple[Opened, Callable[..., object]]":
+    """The ledger, open for a few records, and how to leave it."""
+    if config.db_url is not None:
+        from colibri.store.homes import home_of
+
+        home = home_of(*config.home)
+        opened = home.open_writer(
+            timeout=0.0, monotonic=time.monotonic, sleep=time.sleep, stamp="", new_log=str
+        )
+        return opened, lambda server: server.close()
+    _require_hope(config.db_path)
+    from colibri.store.sqlite import appending
+
+    return appending.open_current(config.db_path, clock), appending.leave
 
 
 def _require_hope(path: str) -> None:
@@ -90,32 +128,45 @@ def _require_hope(path: str) -> None:
 
 def _append(
     opened: "Opened", kept: spool.Waiting, deed: Deed, arrival: Arrival, minutes: float
-) -> bool:
-    """One transaction, not synced: the next that is covers it. Whether the deed is new."""
+) -> int | None:
+    """One transaction, not synced: the next that is covers it. None if the deed is new, and so
+    tells how many are lost; otherwise how many are."""
     from colibri.store import ledger
-    from colibri.store.sqlite.identity import check_same_file
-    from colibri.store.sqlite.watch import Change
 
     db = opened.db
-    with Change(db, opened.watch, durable=False):
-        chain = ledger.Chain(db, ledger.log_id(db), _nonce)
-        lost = kept.record(db, chain, now=arrival.at, lost=arrival.lost, minutes=minutes)
-        is_new = deeds.record(db, chain, deed, arrival.but(lost=lost), minutes=minutes) is not None
-        check_same_file(opened)
-    return is_new
+    log = ledger.log_id(db)
+    with opened.transaction(durable=False):
+        chain = opened.chain(log, _nonce, canonical.dump)
+        arrival = arrival.but(at=opened.utc() or arrival.at)
+        left = kept.record(db, chain, now=arrival.at, lost=arrival.lost, minutes=minutes)
+        arrival = arrival.but(lost=left or kept.missing(db, deed))
+        is_new = deeds.record(db, chain, deed, arrival, minutes=minutes) is not None
+        opened.check()
+    return None if is_new else left
 
 
-def _words_for(found: "Report", deed: Deed, opened: "Opened", config: "Config") -> str | None:
-    """What the hook says to the agent."""
+def _words_for(
+    found: "Report", deed: Deed, opened: "Opened", config: "Config"
+) -> tuple[str | None, str | None]:
+    """What the hook says to the agent, and why it cannot say whether an edit is allowed."""
+    asked = gate.is_asked(found, config.project)
     say = {"session.start": words.brief, "stop": words.reminder}.get(found.event)
-    if gate.is_asked(found, config.project):
-        say = partial(gate.denial, project=config.project)
-    if say is None:
-        return None
+    if not asked and say is None:
+        return None, None
     with opened.db:  # one state of the ledger
         session = deeds.bound(opened.db, deed, now=_utc(), minutes=config.claim_minutes)
-        text = say(opened.db, found, session)
-    return text
+        if say is not None:
+            return say(opened.db, found, session), None
+        judged = gate.judge(opened.db, found, session, config.project)
+    return judged.denial, judged.unjudged
+
+
+def _unjudged(found: "Report", config: "Config") -> str | None:
+    """Why an edit was not judged by a rule, where the ledger cannot be used."""
+    try:
+        return gate.unread(config.project) if gate.is_asked(found, config.project) else None
+    except Exception:  # the deed matters more
+        return "rules"
 
 
 def _known_by(found: "Report", deed: Deed) -> bytes:
@@ -131,12 +182,8 @@ def _known_by(found: "Report", deed: Deed) -> bytes:
 
 
 def _uuid(source: bytes) -> str:
-    """A uuid 4; of the same source the same, of none a random one."""
-    raw = bytearray(canonical.sha256(source)[:16] if source else os.urandom(16))
-    raw[6] = raw[6] & 0x0F | 0x40
-    raw[8] = raw[8] & 0x3F | 0x80
-    text = raw.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    """Of the same source the same, of none a random one."""
+    return uuid4(canonical.sha256(source) if source else os.urandom(16))
 
 
 def _utc() -> str:

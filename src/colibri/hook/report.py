@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 REMINDER = "Colibri: "  # how our own words begin where a host sends them back as a prompt
 MOST_PATHS = 64
+LONGEST = 4096  # characters of a path that can lead to a file: PATH_MAX
 _TOOL_EVENTS = frozenset({"tool.begin", "tool.end", "tool.failed", "tool.denied"})
 _MAX_NUMBER = 2**53 - 1
 
@@ -248,7 +249,7 @@ def _cwd(host: "Host", payload: "Payload") -> str | None:
     value = _pick(payload, host.fields["cwd"])
     if isinstance(value, list) and value:
         value = value[0]
-    return value if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and 0 < len(value) <= LONGEST else None
 
 
 def _moment(value: object) -> str | None:

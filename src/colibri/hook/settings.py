@@ -43,7 +43,7 @@ _PLACES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 
 
 def digest(host: str, project: str, environ: "Mapping[str, str]") -> str | None:
-    """Of all hook settings of a host that there are; None if there are none."""
+    """Of all existing hook settings of a host; None if there are none."""
     variable, folder, users, projects = _PLACES[host]
     home = environ.get(variable) or os.path.join(os.path.expanduser("~"), folder)
     places = [os.path.join(home, one) for one in users]

@@ -1,9 +1,8 @@
-"""Deeds that could not be recorded at once: `<db>-spool`, and `<db>-lost`, how many are gone.
+"""Deeds that could not be recorded at once: `<db>-spool`.
 
-The spool has one JSON line for each deed, with the ids and the time under which it is recorded
-later. Whoever writes to it or takes it in holds its lock; it is emptied only after the commit, so
-a crash in between takes it in again, and each id is looked up first. The counter has one line of
-fixed width that is overwritten in place, so that it can be written on a full disk.
+It has one JSON line for each deed, with the ids and the time under which it is recorded later.
+Whoever writes to it or takes it in holds its lock; it is emptied only after the commit, so a crash
+in between takes it in again, and each id is looked up first.
 """
 
 import fcntl
@@ -12,6 +11,7 @@ import os
 import stat
 
 from colibri.core import canonical
+from colibri.hook.hosts import TELL_BEGINS
 from colibri.store import deeds
 from colibri.store.deeds import Arrival, Deed
 
@@ -24,17 +24,11 @@ if TYPE_CHECKING:
 
 LARGEST = 16 * 1024 * 1024  # bytes of the spool
 SMALL = 256 * 1024  # what a hook takes in itself; a server takes in all
-_WIDTH = 12  # digits of the counter
-_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _FIELDS = frozenset(Deed.__slots__)
 
 
 def _spool(database: str) -> str:
     return f"{os.path.realpath(database)}-spool"
-
-
-def _lost(database: str) -> str:
-    return f"{os.path.realpath(database)}-lost"
 
 
 def size(database: str) -> int:
@@ -51,7 +45,7 @@ def put(database: str, deed: Deed, arrival: Arrival, patience: "Callable[[int], 
     ids = {"call": arrival.call, "bind_call": arrival.bind_call, "at": arrival.at}
     line = json.dumps({**ids, "deed": fields}).encode() + b"\n"
     try:
-        file = _open(_spool(database), os.O_CREAT | os.O_APPEND)
+        file = open_own(_spool(database), os.O_RDWR | os.O_CREAT | os.O_APPEND)
     except OSError:
         return False
     try:
@@ -86,12 +80,14 @@ class Waiting:
     ) -> None:
         self._file = -1
         self.lines: list[bytes] = []
-        if not 0 < size(database) <= most:
+        self._is_all = not (waiting := size(database))
+        if not 0 < waiting <= most:
             return
         try:
-            self._file = _open(_spool(database), 0)
+            self._file = open_own(_spool(database), os.O_RDWR)
             if _lock(self._file, patience):
                 self.lines = os.pread(self._file, LARGEST, 0).split(b"\n")
+                self._is_all = True
         except OSError:
             pass
 
@@ -108,13 +104,20 @@ class Waiting:
         """Record them all, in order, as late; how many are lost that none of them tells of."""
         for line in filter(None, self.lines):
             try:
-                deed, arrival = _read(line, now, lost)
+                deed, arrival = _read(line, now)
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
                 lost += 1
                 continue
+            arrival = arrival.but(lost=lost or self.missing(db, deed))
             if deeds.record(db, chain, deed, arrival, minutes=minutes) is not None:
                 lost = 0
         return lost
+
+    def missing(self, db: "Connection", deed: Deed) -> int:
+        """1 if the begin of this tool call should have come before it, but was lost without a
+        trace: its hook was killed."""
+        told = self._is_all and deed.host in TELL_BEGINS
+        return int(told and deeds.lacks_begin(db, deed))
 
     def done(self) -> None:
         """What was recorded is committed: forget it."""
@@ -122,15 +125,15 @@ class Waiting:
             os.ftruncate(self._file, 0)
 
 
-def _read(line: bytes, now: str, lost: int) -> tuple[Deed, Arrival]:
+def _read(line: bytes, now: str) -> tuple[Deed, Arrival]:
     """The deed of a line; ValueError, KeyError or TypeError if it has none that can be recorded."""
     kept = json.loads(line)
-    fields = kept["deed"]
+    fields = {"unjudged": None, **kept["deed"]}  # which older versions do not have
     if fields.keys() != _FIELDS or not all(map(_fits, fields, fields.values())):
         raise ValueError("not the form of a deed")
     canonical.encode(fields)
     call, bind_call, late = (str(kept[name]) for name in ("call", "bind_call", "at"))
-    arrival = Arrival(call=call, bind_call=bind_call, at=now, late=late, lost=lost)
+    arrival = Arrival(call=call, bind_call=bind_call, at=now, late=late, lost=0)
     return Deed(**fields), arrival
 
 
@@ -145,59 +148,12 @@ def _fits(name: str, value: object) -> bool:
     return isinstance(value, str) or (value is None and name not in ("host", "event"))
 
 
-# The counter of lost deeds.
-
-
-def lost(database: str) -> int:
-    """How many deeds were lost that no deed tells of yet."""
-    try:
-        file = _open(_lost(database), 0)
-    except OSError:
-        return 0
-    try:
-        return _count(file)
-    finally:
-        os.close(file)
-
-
-def add_lost(database: str, number: int) -> None:
-    """Count deeds as lost, or with a negative number as told of; where that can be written."""
-    try:
-        file = _open(_lost(database), os.O_CREAT)
-    except OSError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)  # nobody holds it for longer than this takes
-        _write_count(file, max(0, _count(file) + number))
-    except OSError:
-        pass
-    finally:
-        os.close(file)
-
-
-def prepare(database: str) -> None:
-    """Have the counter in place before the disk is full."""
-    if not os.path.lexists(_lost(database)):
-        add_lost(database, 0)
-
-
-def _count(file: int) -> int:
-    try:
-        return int(os.pread(file, _WIDTH, 0) or 0)
-    except (OSError, ValueError):
-        return 0
-
-
-def _write_count(file: int, number: int) -> None:
-    os.pwrite(file, f"{min(number, 10**_WIDTH - 1):0{_WIDTH}}\n".encode(), 0)
-
-
 # Files.
 
 
-def _open(path: str, more: int) -> int:
+def open_own(path: str, flags: int) -> int:
     """A regular file of our own, under one name; OSError if something else is there."""
-    file = os.open(path, _FLAGS | more, 0o600)
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     found = os.fstat(file)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1:
         return file

@@ -44,6 +44,15 @@ def brief(db: "Connection", report: "Report", session: str | None) -> str | None
     return _BEGIN + briefs.write(db, session)
 
 
+def trouble(report: "Report", problem: Exception) -> str | None:
+    """That the ledger takes nothing more, where only a writer notices: a server would say it."""
+    from colibri.store.sqlite.appending import Uncopied  # when something is wrong alone
+
+    if report.host not in _FORMS or not isinstance(problem, Uncopied):
+        return None
+    return f"Colibri does not record what happens here: {problem}. Tell the user: {problem.hint}."
+
+
 def reminder(db: "Connection", report: "Report", session: str | None) -> str | None:
     """What to say to an agent that stops without a word about what it did; None if it has said it.
 

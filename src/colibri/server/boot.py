@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from colibri.server.clock import Clock, Patience
     from colibri.server.transport import Transport
     from colibri.store.connection import Connection
+    from colibri.store.home import Home
 
 EX_RESOURCE = 75
 BOOT_RECORDS = 1000
-QUICK_CHECK_BYTES = 64 * 1024 * 1024
 _OPENING_SECONDS = 0.1
 
 
@@ -74,6 +74,7 @@ class Parts:
     ) -> None:  # 1
         self.version, self.log, self.transport, self.clock = version, log, transport, clock
         self._limits, self._config = limits, None if mode == Mode.MINIMAL else config
+        self._found_home: Home | None = None
         self._ids = ids = Ids(config.seed if config and mode == Mode.TEST else None)
         self.life = life = Life(log, transport.wake)
         self.health = health = Health(log)
@@ -142,40 +143,45 @@ class Parts:
 
     def _load_database(self, config: "Config") -> bool:
         """Whether the database is open now; a failure is logged and kept in the journal."""
-        # These imports load apsw: not on the main thread, and never in MINIMAL.
-        from colibri.store.faults import DatabaseError
-        from colibri.store.sqlite import place
-        from colibri.store.sqlite.connection import library_version
+        from colibri.store.faults import errors
 
         try:
+            home = self._home(config)
             if self.admission.mode == Mode.READONLY:
-                self._open_readonly(config)
+                self._open_readonly(home, config)
             else:
-                self._open(config)
+                self._open(home, config)
         except _Stopping as problem:
             self.journal.failure = problem.message
             return False
-        except (ColibriError, OSError, DatabaseError) as problem:
+        except errors(ColibriError, OSError) as problem:
             self.journal.failure = str(problem)
             self.journal.status = f"not open: {problem}"
             self.life.exit_code = self.life.exit_code or EX_RESOURCE
-            self.log("error", f"[colibri] cannot open {config.db_path}: {problem}")
+            self.log("error", f"[colibri] cannot open {config.ledger_name}: {problem}")
             if hint := getattr(problem, "hint", ""):
                 self.log("error", f"[colibri] hint: {hint}")
             return False
-        self.health.sqlite_version = library_version()
-        if exposure := place.exposure(config.db_path):
+        self.health.engine_version = home.version()
+        if exposure := home.exposure():
             self.log("warn", f"[colibri] {exposure}")
         return True
 
-    def _open(self, config: "Config") -> None:
+    def _home(self, config: "Config") -> "Home":
+        """Where the ledger is. This loads apsw or psycopg: not on the main thread."""
+        if self._found_home is None:
+            from colibri.store.homes import home_of
+
+            self._found_home = home_of(*config.home)
+        return self._found_home
+
+    def _open(self, home: "Home", config: "Config") -> None:
+        from colibri.server.keeper import Keeper
         from colibri.server.recorder import Recorder
         from colibri.store import gate_file
-        from colibri.store.sqlite import opening
 
-        opened = opening.open_writer(
-            config.db_path,
-            lock_timeout=config.startup_timeout_ms / 1000,
+        opened = home.open_writer(
+            timeout=config.startup_timeout_ms / 1000,
             monotonic=time.monotonic,
             sleep=self._sleep,
             stamp=self.clock.utc().replace(":", "").replace(".", ""),
@@ -183,7 +189,7 @@ class Parts:
         )
         gates = gate_file.read(config.project)
         try:
-            self.journal.recorder = Recorder(
+            self.journal.recorder = recorder = Recorder(
                 opened,
                 ids=self._ids,
                 clock=self.clock,
@@ -192,18 +198,19 @@ class Parts:
                 gates=gates,
                 idle_shutdown=lambda: self.life.stop_reason is not None and not len(self.load),
             )
-            small = os.stat(config.db_path).st_size <= QUICK_CHECK_BYTES
-            _check_store(opened.db, self.health, whole=small or opened.unclean)
+            self.journal.keeper = Keeper(recorder, config, self.health)
+            whole = opened.unclean or home.is_small()
+            _check_store(opened.db, self.health, config, whole=whole)
         except BaseException:
             self.journal.recorder = None
-            opening.close(opened)
+            opened.close()
             raise
         self._take_in_deeds(config.db_path)
         self.journal.status = "open"
         if gates.problem is not None:
             self.log("error", f"[colibri] {gates.problem}; until then no task can be DONE")
         if opened.backup is not None:
-            was = f"[colibri] migrated {config.db_path} from version {opened.migrated_from}"
+            was = f"[colibri] migrated {home.name} from version {opened.migrated_from}"
             self.log("info", f"{was}; the file as it was is {opened.backup}")
 
     def _take_in_deeds(self, path: str) -> None:
@@ -216,12 +223,10 @@ class Parts:
         except (ColibriError, CommitFailed) as problem:
             self.log("warn", f"[colibri] the deeds in {path}-spool still wait: {problem}")
 
-    def _open_readonly(self, config: "Config") -> None:
-        from colibri.store.sqlite import opening
-
-        connection = opening.open_reader(config.db_path)
+    def _open_readonly(self, home: "Home", config: "Config") -> None:
+        connection = home.open_reader()
         try:
-            _check_store(connection, self.health, whole=False)
+            _check_store(connection, self.health, config, whole=False)
         finally:
             connection.close()
         self.journal.status = "open, read-only"
@@ -241,36 +246,32 @@ class Parts:
             tools[name].bind(declared[name])
         # Later the health thread reads them: that loads PyYAML, and no call should wait for that.
         self.health.skill_count = skills.count_files(config.skills_root, config.project)
-        reader = self.open_reader(watch_files=True)
+        reader = self.open_reader(watched=True)
         if reader is not None:
-            self.checks.start(reader)
+            self.checks.start(reader, self._home(config).exposure)
 
     def open_reader(
-        self, patience: "Patience | None" = None, *, watch_files: bool = False
+        self, patience: "Patience | None" = None, *, watched: bool = False
     ) -> "Connection | None":
         """A read-only connection for one thread; None if no database can be read.
 
-        The write thread checks the files before it commits. If there is no write thread, or with
-        `watch_files`, each transaction of this connection begins with the same check.
+        The write thread checks that the ledger is the same before it commits. If there is no write
+        thread, or with `watched`, each transaction of this connection begins with the same check.
         """
         if self._config is None or self.journal.failure is not None:
             return None
-        from colibri.store.faults import DatabaseError
-        from colibri.store.sqlite import opening
-        from colibri.store.sqlite.identity import check_same_place
+        from colibri.store.faults import errors
 
         recorder = self.journal.recorder
         try:
-            watch_files = watch_files or recorder is None
-            reader = opening.open_reader(self._config.db_path, watch_files=watch_files)
+            watched = watched or recorder is None
+            reader = self._home(self._config).open_reader(watched=watched, patience=patience)
             if recorder is not None:
-                check_same_place(recorder.opened)  # so both connections have the same files
-        except (ColibriError, DatabaseError) as problem:  # it could be opened a moment ago
+                recorder.opened.check_again()  # so both connections have the same files
+        except errors(ColibriError) as problem:  # it could be opened a moment ago
             cause = "integrity" if isinstance(problem, Damaged) else "io"
             self.health.degrade(cause, str(problem))
             return None
-        if patience is not None:
-            reader.set_busy_handler(patience)
         return reader
 
 
@@ -293,22 +294,22 @@ def _connect(transport: "Transport", timeout: float) -> None:
         raise failures[0]
 
 
-def _check_store(connection: "Connection", health: Health, *, whole: bool) -> None:
+def _check_store(db: "Connection", health: Health, config: "Config", *, whole: bool) -> None:
     """Check the newest records; a damaged ledger can still be read, in SAFE_MODE."""
-    from colibri.store import ledger, verify
-    from colibri.store.faults import DatabaseError, fault
-    from colibri.store.sqlite import schema
+    from colibri.store import heads, ledger, verify
+    from colibri.store.faults import errors, fault
 
-    health.db_tables = schema.table_count(connection)
+    health.db_tables = db.engine.table_count(db)
     problems = []
     try:
-        if (head := ledger.head(connection)) is not None:
+        if (head := ledger.head(db)) is not None:
             first = max(1, head.seq - BOOT_RECORDS + 1)
-            breaks = verify.check_range(connection, first, head.seq)
+            breaks = verify.check_range(db, first, head.seq)
             problems = [f"record {one.seq}: {one.what}: {one.detail}" for one in breaks]
+        health.diverge(heads.problem(db, config.ledger_name, config.state))
         if whole:
-            problems += schema.quick_check(connection, None)
-    except DatabaseError as problem:
+            problems += db.engine.quick_check(db, None)
+    except errors() as problem:
         if fault(problem) != "damaged":
             raise
         problems = [f"the database file is damaged: {problem}"]

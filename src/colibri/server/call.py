@@ -32,8 +32,7 @@ class Registered:
 
     __slots__ = (
         "alone", "capability", "lane", "listing", "name", "once", "only_reads", "pattern", "plain",
-        "run",
-        "session", "sliced", "validate",
+        "reads", "run", "session", "sliced", "validate",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +47,7 @@ class Registered:
         self.sliced = False
         self.session = "caller"
         self.only_reads: Callable[[Any], bool] | None = None
+        self.reads: Callable[[Any, Any, str | None], list[Any]] = _no_reads
         self.once = False  # the handler may change more than the database: never run it twice
         self.validate: Callable[[object], object] = object_only
         self.plain: Callable[[object], dict[str, object]] = _no_arguments
@@ -61,6 +61,7 @@ class Registered:
         self.sliced = tool.sliced
         self.session = tool.session
         self.only_reads = tool.only_reads
+        self.reads = tool.reads or _no_reads
         if tool.handler is not None:
             self.validate = schema.Validator(tool.input)
             self.plain = schema.recordable
@@ -77,6 +78,10 @@ def object_only(arguments: object) -> object:
 
 def _no_arguments(args: object) -> dict[str, object]:
     return {}
+
+
+def _no_reads(db: object, args: object, session: str | None) -> list[object]:
+    return []
 
 
 def _not_loaded(work: object, args: object) -> bytes:

@@ -45,9 +45,10 @@ class Checks:
         self._seen: int | None = None
         self._next_table = 0
 
-    def start(self, db: "Connection") -> None:
+    def start(self, db: "Connection", exposure: "Callable[[], str]") -> None:
         """Start the thread, which closes the connection when it ends."""
         self._db = db
+        self._exposure = exposure
         self._thread = threading.Thread(target=self._run, name="colibri-health", daemon=True)
         self._thread.start()
 
@@ -141,7 +142,6 @@ class Checks:
     def _check_store(self, db: "Connection", found: dict[str, str]) -> None:
         # apsw is loaded: the health thread starts after the database is open.
         from colibri.store import ledger, verify
-        from colibri.store.sqlite import place, schema
 
         found["ledger"] = found["quick_check"] = "ok"
         last = ledger.last_seq(db)
@@ -153,12 +153,12 @@ class Checks:
             self._report_damage(
                 found, "ledger", f"record {worst.seq}: {worst.what}: {worst.detail}"
             )
-        tables = schema.small_tables(db)
-        table = tables[self._next_table % len(tables)]
+        parts = db.engine.small_tables(db)
+        part = parts[self._next_table % len(parts)]
         self._next_table += 1
-        for problem in schema.quick_check(db, table)[:1]:
-            self._report_damage(found, "quick_check", f"{table}: {problem}")
-        found["permissions"] = place.exposure(self._limits.db_path) or "ok"
+        for problem in db.engine.quick_check(db, part)[:1]:
+            self._report_damage(found, "quick_check", f"{part}: {problem}")
+        found["permissions"] = self._exposure() or "ok"
 
     def _report_damage(self, found: dict[str, str], check: str, why: str) -> None:
         found[check] = why

@@ -8,12 +8,22 @@
 | the same, seen only after the commit | outcome unknown | SAFE_MODE integrity |
 | I/O or unexpected error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
 | the same in the commit | outcome unknown | SAFE_MODE io |
+| a database server that is away, a standby or denies it | UNAVAILABLE | until that ends |
+| the same in the commit, for longer than we wait | outcome unknown | until that ends |
 """
 
 import time
 
 from colibri.core.errors import Damaged, Unavailable
 from colibri.server.health import Health
+
+# What is wrong with a database server, and passes without a restart.
+AWAY = {
+    "unreachable": "the database server cannot be reached",
+    "undone": "the connection to the database server broke",
+    "read-only": "the database server is a standby, which takes no changes",
+    "not allowed": "the database server does not allow it",
+}
 
 
 class CommitFailed(Exception):
@@ -26,6 +36,10 @@ class Busy(Unavailable):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.at = time.monotonic()
+
+
+class Broken(Unavailable):
+    """The connection to the database broke, and nothing was changed: worth a retry at once."""
 
 
 class Guard:
@@ -50,13 +64,26 @@ class Guard:
         kind, why = kind_of(problem), str(problem)
         if kind is None and _is_database_error(problem):
             kind, why = "io", f"unexpected database error: {problem}"
+        if kind is None:
+            return None
+        return self._passing(kind, problem) or self._lasting(kind, why)
+
+    def _passing(self, kind: str, problem: BaseException) -> Exception | None:
+        """What ends without a restart."""
         if kind == "full":
             self._health.disk_full = True
             return Unavailable("the disk is full: nothing was changed; free some space, then retry")
         if kind == "busy":
             return Busy("another process held the database for 10 s: nothing was changed; retry")
-        if kind is None:
+        if kind not in AWAY:
             return None
+        self._health.unreachable = why = f"{AWAY[kind]}: {' '.join(str(problem).split())}"
+        if self.committing and kind == "unreachable":
+            return CommitFailed(why)
+        told = f"{why}; nothing was changed: try again when that is repaired"
+        return Broken(told) if kind in ("undone", "unreachable") else Unavailable(told)
+
+    def _lasting(self, kind: str, why: str) -> Exception:
         self._health.degrade("io" if kind == "io" else "integrity", why)
         if self.committed:
             return CommitFailed(f"it was committed, but {why}")
@@ -79,6 +106,6 @@ def _is_database_error(problem: BaseException) -> bool:
 
     A handler's own mistakes never get here: they fail only their call.
     """
-    from colibri.store.faults import DatabaseError  # as above
+    from colibri.store.faults import errors  # as above
 
-    return isinstance(problem, DatabaseError)
+    return isinstance(problem, errors())

@@ -49,9 +49,11 @@ class Health:
         self.snapshot = Snapshot(at_ms=None, checks={}, open_calls=0)
         self.latched = False
         self.disk_full = False
+        self.unreachable = ""  # why the database server does not take our records now
         self.db_tables = 0
-        self.sqlite_version: str | None = None
+        self.engine_version: str | None = None
         self.skill_count = 0
+        self.diverged = ""  # which head, kept outside, the log does not extend
         self._counts = dict.fromkeys(COUNTERS, 0)
         self._lock = threading.Lock()
 
@@ -71,6 +73,16 @@ class Health:
             self.latched = True
             self.condition = Condition(state=State.SAFE_MODE, cause=cause, why=why)
         self._log("error", f"[colibri] SAFE_MODE {cause}: {why}")
+
+    def warn(self, text: str) -> None:
+        """Log what does not change the condition."""
+        self._log("warn", f"[colibri] {text}")
+
+    def diverge(self, why: str) -> None:
+        """Tell, here and in the log, why the ledger may be another than it was; "" if it is not."""
+        self.diverged = why
+        if why:
+            self.warn(why)
 
     def settle(self, condition: Condition) -> None:
         """Take the result of a check, unless something worse is latched."""

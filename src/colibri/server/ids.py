@@ -7,6 +7,8 @@ so a restart does not repeat an id.
 import os
 from collections import deque
 
+from colibri.core.uuids import uuid4
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +22,7 @@ class Ids:
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = seed
+        self.seeded = seed is not None
         self._pool: deque[bytes] = deque()
         self.nonce: Callable[[int], bytes] = self._random_nonce if seed is None else self._nonce
 
@@ -32,12 +35,7 @@ class Ids:
         return hashlib.sha256(f"{self._seed}\n{purpose}\n{seq}".encode()).digest()
 
     def uuid(self, purpose: str, seq: int) -> str:
-        """A version 4 UUID, without the cost of importing uuid."""
-        raw = bytearray(self.draw(purpose, seq)[:16])
-        raw[6] = raw[6] & 0x0F | 0x40
-        raw[8] = raw[8] & 0x3F | 0x80
-        text = raw.hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return uuid4(self.draw(purpose, seq))
 
     def log(self) -> str:
         """The identity of a new ledger."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from colibri.server.call import Call
     from colibri.server.envelope import Outcome
     from colibri.server.health import Health
+    from colibri.server.keeper import Keeper
     from colibri.server.recorder import Recorder
     from colibri.store.ledger import Chain
 
@@ -96,6 +97,7 @@ class Journal:
         self.configured = config is not None
         self.writing = threading.Lock()  # whoever holds it may use the recorder
         self.recorder: Recorder | None = None
+        self.keeper: Keeper | None = None  # of the heads of the same ledger
         self.failure: str | None = None
         self.status = "not configured" if config is None else "opening"
         if config is not None and mode == Mode.MINIMAL:
@@ -213,6 +215,8 @@ class Journal:
                 append,
                 durable=any(job.durable for job in jobs),
                 answered=any(job.answered for job in jobs),
+                far=True,
+                then=calls,
             )
         except (Unavailable, CommitFailed) as kept_from:
             problem = kept_from

@@ -140,8 +140,15 @@ class WriteLane(Lane):
                 raise
             with self._journal.writing:
                 busy = self._round(jobs, calls)
+                self._keep_head()
             if busy is not None:
                 self.turn_away_waiting(busy)
+
+    def _keep_head(self) -> None:
+        """After a seal, unless a call waits: then after that one."""
+        keeper = self._journal.keeper
+        if keeper is not None and keeper.is_due and not self.calls and self.inbox.empty():
+            keeper.keep()
 
     def _next_round(self) -> deque[Call]:
         """The calls of the next round, prepared; runs the health check's no-ops it meets."""
@@ -175,6 +182,8 @@ class WriteLane(Lane):
             busy = problem if isinstance(problem, Busy) else None
             if calls:
                 self._enter(self.collect(wait=False), [])
+        if (recorder := self._journal.recorder) is not None:
+            recorder.opened.rest()
         return busy
 
     def _enter(self, jobs: list[Job], calls: list[Call]) -> tuple[bool, Busy | None]:

@@ -20,9 +20,10 @@ from collections import deque
 from colibri.core.errors import Unavailable
 from colibri.core.modes import Capability
 from colibri.server import envelope
+from colibri.server.attempt import Attempt
 from colibri.server.call import Call
 from colibri.server.envelope import Outcome
-from colibri.server.faults import Busy, CommitFailed, Guard
+from colibri.server.faults import Broken, Busy, CommitFailed, Guard
 from colibri.server.journal import Job
 from colibri.server.stages import dispatch, validate
 from colibri.server.work import Work
@@ -135,7 +136,7 @@ class Pipeline:
                 # Whatever blocked the record for so long would block the connection as well.
                 raise Busy(self._journal.why_not().message)
             call.id = call.id or self._audit.new_call_id()
-            outcome = self._run_reading(call, self._work(call, db=db, pause=pause))  # 4
+            outcome = self._run_reading(call, self._reading(call, db, pause))  # 4
             entry = entered and self._journal.commit(
                 lambda recorder, chain: recorder.exit(chain, call, outcome),
                 until=time.monotonic() + patience.left,
@@ -152,11 +153,22 @@ class Pipeline:
         self.finish(call, outcome, entry)
         return None
 
+    def _reading(self, call: Call, db: "Connection | None", pause: "Callable[[], None]") -> Work:
+        recorder = self._journal.recorder
+        now, gates = (recorder.utc(), recorder.gates) if recorder else (None, None)
+        return self._work(call, now=now, db=db, pause=pause, gates=gates)
+
     def _run_reading(self, call: Call, work: Work) -> Outcome:
         if call.refusal is not None or not self._journal.configured:
             return self._run(call, work)
         if not work.has_db:
             raise self._journal.why_not()
+        try:
+            return self._read_once(call, work)
+        except Broken:  # a connection may break while nobody uses it; the next one is new
+            return self._read_once(call, work)
+
+    def _read_once(self, call: Call, work: Work) -> Outcome:
         with self._guard:
             if call.tool is not None and call.tool.sliced:
                 return self._run(call, work)
@@ -189,7 +201,7 @@ class Pipeline:
 
         If nothing could be changed, the calls are failed and the reason is returned.
         """
-        attempt = _Attempt(
+        attempt = Attempt(
             calls,
             savepoints=self.has_sink
             or any(one.tool is not None and one.tool.once for one in calls),
@@ -220,7 +232,7 @@ class Pipeline:
             self._outbox.finish(attempt.done)
         return None
 
-    def _attempt(self, attempt: "_Attempt", recorder: "Recorder", chain: "Chain") -> None:
+    def _attempt(self, attempt: Attempt, recorder: "Recorder", chain: "Chain") -> None:
         run = self._run_in_savepoint if attempt.savepoints else self._run_in_round
         until = self._clock.now_ms() + ROUND_MS
         while attempt.calls and (not attempt.started or self._clock.now_ms() < until):
@@ -238,13 +250,10 @@ class Pipeline:
         return outcome
 
     def _run_in_savepoint(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
-        # apsw is loaded: the database is open.
-        from colibri.store.sqlite.transaction import Savepoint
-
         mark = chain.mark()
         work = self._work(call, **recorder.lane(chain))
         try:
-            with Savepoint(recorder.opened.db):
+            with recorder.savepoint():
                 outcome = self._run(call, work)
                 if outcome.is_error:
                     raise _Undo
@@ -270,8 +279,8 @@ class Pipeline:
         call.begin()
         validate(call)
 
-    def _work(self, call: Call, **lane: "Any") -> Work:
-        return Work(call, self._clock.utc(), self._ids, self._limits, **lane)
+    def _work(self, call: Call, *, now: str | None = None, **lane: "Any") -> Work:
+        return Work(call, now or self._clock.utc(), self._ids, self._limits, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """Stage 3, the sink's part, and stage 4."""
@@ -299,22 +308,3 @@ class Pipeline:
         """Answer a call whose lane has died."""
         problem = RuntimeError("an internal error stopped the server before the call was finished")
         self.finish(call, envelope.failure(envelope.HANDLER_ERROR, str(problem), problem))
-
-
-class _Attempt:
-    """One attempt at a round: the calls left, those started and those done."""
-
-    __slots__ = ("calls", "done", "savepoints", "started")
-
-    def __init__(self, calls: "deque[Call]", *, savepoints: bool) -> None:
-        self.calls = calls
-        self.savepoints = savepoints
-        self.started: list[Call] = []
-        self.done: list[tuple[Call, Outcome, Entry]] = []
-
-    def in_savepoints(self) -> "_Attempt":
-        """The same calls, now in savepoints; forgets what their next records would have named."""
-        for call in self.started:
-            call.reset_names()
-        self.calls.extendleft(reversed(self.started))
-        return _Attempt(self.calls, savepoints=True)

@@ -26,7 +26,8 @@ class Probes:
         journal: Journal,
     ) -> None:
         self._version = version
-        self._path = None if config is None else config.db_path
+        self._name = None if config is None else config.ledger_name
+        self._path = None if config is None or config.db_url else config.db_path
         self._project = {
             "path": None if config is None else config.project,
             "found_by": None if config is None else config.found_by,
@@ -65,11 +66,11 @@ class Probes:
 
     def _database(self, health: Health) -> dict[str, object]:
         return {
-            "path": self._path,
+            "path": self._name,
             "status": self._journal.status,
             "size_bytes": _size(self._path),
             "wal_bytes": _size(None if self._path is None else self._path + "-wal"),
-            "sqlite_version": health.sqlite_version,
+            "engine": health.engine_version,
         }
 
     def _condition(self, health: Health) -> dict[str, object]:
@@ -77,6 +78,10 @@ class Probes:
         checks = {**snapshot.checks, "disk": "full" if health.disk_full else "ok"}
         if condition.why:
             checks["condition"] = condition.why
+        if health.unreachable:
+            checks["server"] = health.unreachable
+        if health.diverged:
+            checks["heads"] = health.diverged
         at = snapshot.at_ms
         age = None if at is None else max(0, int(self._clock.now_ms() - at))
         state, cause = condition.state.value, condition.cause

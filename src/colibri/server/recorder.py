@@ -1,28 +1,28 @@
 """Writes a call's enter and exit records to the ledger.
 
 The Recorder owns the one read-write connection; the journal says who may use it. Before a commit
-that is reported to a client, the file must still be the one that was opened, at the same schema
-version; after the commit it must still be at its path.
+that is reported to a client, the ledger must still be the one that was opened, at the same schema
+version; after the commit it must still be at its place.
 """
 
 from contextlib import suppress
+from functools import partial
 
 from colibri.core import ledger as form
-from colibri.core.errors import ColibriError, Damaged
-from colibri.hook import spool
+from colibri.core.errors import ColibriError
+from colibri.hook import lost, spool
 from colibri.server.clock import Patience
-from colibri.server.faults import CommitFailed, Guard
-from colibri.server.origin import NOWHERE, recordable
-from colibri.store import ledger, sessions
-from colibri.store.sessions import Caller
-from colibri.store.sqlite.checkpoint import set_patience
-from colibri.store.sqlite.identity import Opened, check_same_file, check_same_place
-from colibri.store.sqlite.watch import Change
+from colibri.server.faults import Broken, CommitFailed, Guard
+from colibri.server.origin import recordable
+from colibri.server.owners import Owners
+from colibri.store import ledger
+from colibri.store.faults import errors
+from colibri.store.savepoint import Savepoint
 from colibri.tools.schema import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
     from colibri.config import Config
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from colibri.server.envelope import Outcome
     from colibri.server.health import Health
     from colibri.server.ids import Ids
-    from colibri.server.origin import Origin
+    from colibri.store.home import Opened
     from colibri.store.ledger import Chain
 
     T = TypeVar("T")
+
+SEAL = "merkle_finalize"  # the tool after which a head is kept
 
 
 class Recorder:
@@ -44,7 +46,7 @@ class Recorder:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: "Opened",
         *,
         ids: "Ids",
         clock: "Clock",
@@ -54,82 +56,133 @@ class Recorder:
         idle_shutdown: "Callable[[], bool]",
     ) -> None:
         self.patience = Patience(idle_shutdown)
-        set_patience(opened.db, self.patience, self._checkpoint_failed)
+        opened.wait_with(self.patience, self._checkpoint_failed)
         head = ledger.head(opened.db)
         self.opened = opened
-        self._gates = self._gates_now = gates
+        self.gates = self._gates_now = gates
         self.log = ledger.log_id(opened.db)
-        self.changes: Callable[[], int] = (
-            opened.db.total_changes
-        )  # rows changed since it was opened
+        # Rows changed since it was opened
+        self.changes: Callable[[], int] = opened.db.total_changes
         self._ids = ids
-        self._utc = clock.utc
+        self._clock = clock
+        self._is_far = opened.is_far and not ids.seeded and config.person is None
         self._health = health
         self._guard = Guard(health)
-        self._claim_minutes = config.claim_minutes
-        self._host_session = host = recordable(config.host_session)
-        self._person = config.person
+        self._config = config
         self.server = ids.uuid("server", head.seq if head else 0)
-        self._last_caller: tuple[Origin, Caller] = (NOWHERE, Caller(self.server, None, host))
-        # The sessions in which callers work, as read in the current transaction.
-        self._current: dict[Caller, tuple[str, str | None] | None] = {}
+        self._owners = Owners(self.server, opened.db, config)
         self.synced: Head | None = None
         self._known: Head | None = head
+        self._first = head
+        self.seals = False  # whether one was made since a head was kept
+
+    def sync(self) -> None:
+        """Sync what was written, at the end, if that can still be done."""
+        if self._known == self._first or self._health.latched:
+            return
+        with suppress(*errors(OSError)):
+            self.opened.sync()
+            self.synced = self._known
 
     def _checkpoint_failed(self, problem: Exception) -> None:
         why = f"committed pages cannot be copied into the database file: {problem}"
         self._health.degrade("io", why)
 
     def transact(
-        self, work: "Callable[[Chain], T]", *, durable: bool, answered: bool = True
+        self,
+        work: "Callable[[Chain], T]",
+        *,
+        durable: bool,
+        answered: bool = True,
+        far: bool = False,
+        then: "Sequence[Call]" = (),
     ) -> "T":
         """Extend the chain in one transaction; a durable commit is synced.
 
-        `answered` means that a client learns of this commit. Raises Unavailable or CommitFailed,
-        and Busy once another process has held the database for longer than `patience` allows.
+        `answered` means that a client learns of this commit. `far` work only enters and exits
+        calls; `then` are those that run in the next transaction, so what they read first can be
+        read already. Raises Unavailable or CommitFailed, and Busy once another process has held the
+        database for longer than `patience` allows.
         """
+        far = far and self._is_far
+        try:
+            return self._transact(work, durable=durable, answered=answered, far=far, then=then)
+        except Broken:
+            if not far:
+                raise
+        return self._transact(work, durable=durable, answered=answered, far=far, then=then)
+
+    def _transact(
+        self,
+        work: "Callable[[Chain], T]",
+        *,
+        durable: bool,
+        answered: bool,
+        far: bool,
+        then: "Sequence[Call]",
+    ) -> "T":
+        opened, known = self.opened, self._known
+        ahead = partial(self._owners.first_reads, then) if far and then else None
+        self._owners.begin()
         with self._guard:
-            with Change(self.opened.db, self.opened.watch, durable=durable):
-                chain = ledger.Chain(self.opened.db, self.log, self._ids.nonce, dump)
-                self._refuse_older(chain)
-                self._current.clear()
+            with opened.transaction(
+                durable=durable, answered=answered, known=known, far=far, ahead=ahead
+            ):
+                chain = opened.chain(self.log, self._ids.nonce, dump, known=known, far=far)
                 result = work(chain)
                 if answered:
-                    check_same_file(self.opened)
+                    opened.check()
                 self._guard.committing = True
             self._guard.committed = True
-            self._known = chain.mark()
+            self._known = chain.mark() or known
+            self._owners.settle()
             if answered:
-                check_same_place(self.opened)
-        if durable:
+                opened.check_again()
+        if durable or (answered and opened.is_far):
             self.synced = self._known
         self._health.disk_full = False
+        self._health.unreachable = ""
         return result
+
+    def utc(self) -> str:
+        """Now, by the ledger's own clock if it has one."""
+        return self.opened.utc() or self._clock.utc()
+
+    def savepoint(self) -> Savepoint:
+        """A part of the transaction that is open, for one handler."""
+        return Savepoint(self.opened.db)
 
     def lane(self, chain: "Chain") -> "dict[str, Any]":
         """What a handler that writes is given of its lane."""
-        return {"db": self.opened.db, "chain": chain, "gates": self._gates_now}
+        return {
+            "db": self.opened.db,
+            "chain": chain,
+            "gates": self._gates_now,
+            "now": self.utc(),
+        }
 
     def prepare_gates(self, calls: "Iterable[Call]") -> None:
         """Record what hosts have reported until now, if a call of a round is judged by it; what
         cannot be recorded keeps tasks from being DONE.
         """
-        self._gates_now, path = self._gates, self.opened.path
+        self._gates_now, path = self.gates, self._config.db_path
         ends = (call.name == "task_update" and "DONE" in _states(call) for call in calls)
-        if self._gates.done is None or not any(ends):
+        if self.gates.done is None or not any(ends):
             return
         with suppress(ColibriError, CommitFailed):
             self.take_in(path)
         if spool.size(path):
             what = f"what your host reported waits in {path}-spool and cannot be recorded now"
-            self._gates_now = self._gates.but(problem=f"{what}: send the call again in a moment")
+            self._gates_now = self.gates.but(problem=f"{what}: send the call again in a moment")
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
         """Append a call's enter record and give the call its owner and, if it has none, an id."""
-        call.id = call.id or self._ids.uuid("call", chain.mark().seq + 1)
-        now, origin = self._utc(), call.request.origin
-        caller = self._caller_at(origin)
-        self._find_owner(call, caller, now)
+        if not call.id:
+            call.id = self._ids.uuid("call", 0 if chain.is_far else chain.mark().seq + 1)
+        now, origin = self.utc(), call.request.origin
+        call.caller = caller = self._owners.caller_at(origin)
+        if not chain.is_far:
+            self._owners.find(call, caller, now)
         size, sha256 = call.digest or (None, None)
         payload = form.enter_payload(
             server=self.server,
@@ -141,17 +194,11 @@ class Recorder:
             size=size,
             sha256=sha256,
         )
+        if chain.is_far:
+            entered: Entry = self._owners.enter(chain, call, caller, payload)
+            return entered
         call.entry = call.append(chain, "call.enter", payload, now)
         return call.entry
-
-    def _caller_at(self, origin: "Origin") -> Caller:
-        """The caller of this origin; cached, for most calls of a client have the same one."""
-        known, caller = self._last_caller
-        if known is not origin:
-            host_session = recordable(origin.host_session) or self._host_session
-            caller = Caller(self.server, recordable(origin.client), host_session)
-            self._last_caller = (origin, caller)
-        return caller
 
     def take_in(self, path: str) -> int:
         """Record the deeds that hooks could not; returns how many bytes they had.
@@ -162,36 +209,25 @@ class Recorder:
             return 0
         self.patience.begin()
         with spool.Waiting(path, self.patience) as kept:
-            lost = spool.lost(path)
+            before = lost.count(self._config)
             left = self.transact(
                 lambda chain: kept.record(
-                    self.opened.db, chain, now=self._utc(), lost=lost, minutes=self._claim_minutes
+                    self.opened.db,
+                    chain,
+                    now=self.utc(),
+                    lost=before,
+                    minutes=self._config.claim_minutes,
                 ),
                 durable=False,
             )
             kept.done()
-        spool.add_lost(path, left - lost)
+        lost.settle(self._config, before, left)
         return size
-
-    def _find_owner(self, call: "Call", caller: Caller, now: str) -> None:
-        """Assign the call to the session it names, else to the one in which its caller works."""
-        (session, agent), db = call.owner, self.opened.db
-        call.caller = caller
-        if self._person is not None:
-            call.set_owner(session, self._person)
-        elif session is not None:
-            if agent is None:
-                call.set_owner(session, sessions.agent_of(db, session))
-        elif call.tool is None or call.tool.session != "opened":
-            if caller not in self._current:
-                minutes = self._claim_minutes
-                self._current[caller] = sessions.current(db, caller, now=now, minutes=minutes)
-            if found := self._current[caller]:
-                call.set_owner(found[0], agent or found[1])
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
         """Append a call's exit record; for a probe, the enter record too."""
         entered = call.entry or self.enter(chain, call)
+        self._owners.settle()  # of this very call, whose exit names the same owner
         if call.verified is not None:
             ledger.note_verified(self.opened.db, call.verified)
         payload = form.exit_payload(
@@ -203,18 +239,9 @@ class Recorder:
             duration_ms=call.duration_ms,
             repeats=call.repeats,
         )
-        return call.append(chain, "call.exit", payload, self._utc())
-
-    def _refuse_older(self, chain: "Chain") -> None:
-        """Detect an older copy written over the file, which keeps the inode."""
-        known = self._known
-        if known is None or chain.mark() == known:
-            return
-        if ledger.leaf_at(self.opened.db, known.seq) != known.leaf:
-            raise Damaged(
-                f"the ledger is not the one this server wrote: record {known.seq} is missing or"
-                " differs; was an older copy restored? Restart to continue with the file as it is"
-            )
+        self._owners.remember(call)
+        self.seals = self.seals or (call.name == SEAL and outcome.outcome == "ok")
+        return call.append(chain, "call.exit", payload, self.utc())
 
 
 def _states(call: "Call") -> "Any":

@@ -92,10 +92,10 @@ class End:
     def _close_database(self) -> None:
         recorder, self._journal.recorder = self._journal.recorder, None
         if recorder is not None:
-            from colibri.store.sqlite import opening  # apsw is loaded: there is a recorder
-
+            if self._journal.keeper is not None:
+                self._journal.keeper.keep_last()
             failing = self._health.condition.cause == "io"
-            if fate := opening.close(recorder.opened, checkpoint=not failing):
+            if fate := recorder.opened.close(checkpoint=not failing):
                 lost = "records of this server may be lost or elsewhere"
                 self._log("error", f"[colibri] {fate} while the server had it open: {lost}")
             self._journal.status = "closed"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 65536
-_PIPE_BYTES = 256 * 1024  # holds a long list; the system limits the total of a user's pipes
+_PIPE_BYTES = 512 * 1024  # holds a long list; the system limits the total of a user's pipes
 _STDERR = 2
 
 

@@ -57,6 +57,10 @@ class Work:
         return self._gates
 
     @property
+    def rules(self) -> "Gates | None":
+        return self._gates
+
+    @property
     def caller(self) -> "Caller":
         assert self.call.caller is not None, "only a call in the ledger has one"
         return self.call.caller

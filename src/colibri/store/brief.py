@@ -1,13 +1,13 @@
-"""The brief: where the work stands, for an agent or a person who comes to it.
+"""The brief: where the work stands, for an agent or a person new to it.
 
 Facts, in a few lines, from what is newest or next; no orders. What others wrote is cut, made
 visible and quoted as a JSON string, so that it can neither hide anything nor pass for our words.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import starmap
-from typing import Any
 
 from colibri.core.visible import visible
 from colibri.store import claims, deed_list, ledger, sessions, tasks, trail
@@ -23,6 +23,7 @@ _LISTED = ", ".join(LISTED)
 # The tasks in a state, by their number; what has come furthest is shown first.
 _IN_PROGRESS = " UNION ALL ".join(
     f"SELECT * FROM (SELECT {_LISTED} FROM tasks WHERE status = '{status}' ORDER BY number LIMIT ?)"
+    " AS part"
     for status in ("VERIFY", "APPLY", "PLAN", "ANALYZE", "GATHER")
 )
 _TELLING = ("decision", "reflection")
@@ -34,6 +35,7 @@ def write(db: Connection, own: str | None = None) -> str:
     If it is too long, the longest part loses its last line: so each keeps its share.
     """
     other = "" if own is None else "other "
+    ask(db, own)
     parts = [
         [_log(db), _board(db)],
         [] if own is None else _part("tasks that your session holds", _held(db, own)),
@@ -47,6 +49,19 @@ def write(db: Connection, own: str | None = None) -> str:
     while sum(len(line) + 1 for part in parts for line in part) > MOST_CHARACTERS:
         max(parts, key=lambda part: sum(map(len, part))).pop()
     return "\n".join(line for part in parts for line in part)
+
+
+def ask(db: Connection, own: str | None) -> None:
+    """Look ahead to what can be asked at once."""
+    reads = (ledger.verified, ledger.log_id, ledger.head, _board, _busy, _opened, _working, _free)
+    db.look_ahead(
+        (
+            *(partial(read, db) for read in reads),
+            *(partial(_newest, db, type) for type in _TELLING),
+            *(() if own is None else (partial(_held, db, own),)),
+            partial(deed_list.failing, db, _COMMANDS),
+        )
+    )
 
 
 def quoted(text: str, most: int = _LINE) -> str:
@@ -86,21 +101,31 @@ def _board(db: Connection) -> str:
 
 def _open_sessions(db: Connection, own: str | None) -> Iterator[str]:
     """Those that were at work last, then those that were opened last."""
-    rows: list[Any] = db.execute(
+    others = [id for id in dict.fromkeys(_busy(db) + _opened(db)) if id != own][:_SESSIONS]
+    db.look_ahead(partial(read, db, id) for id in others for read in _OF_SESSION)
+    for id in others:
+        session, sign = sessions.get(db, id), sessions.last_sign(db, id)
+        about = f", about {session.task_id}" if session.task_id else ""
+        yield f"{_who(session)}{about}, last sign of life {sign.at}: {quoted(session.intent)}"
+
+
+_OF_SESSION: tuple[Callable[[Connection, str], object], ...] = (sessions.find, sessions.last_sign)
+
+
+def _busy(db: Connection) -> list[str]:
+    rows = db.execute(
         "SELECT s.session_id FROM (SELECT session, max(seq) AS last FROM"
         " (SELECT session, seq FROM ledger ORDER BY seq DESC LIMIT ?) AS recent"
         " WHERE session IS NOT NULL GROUP BY session) AS busy"
         " JOIN sessions AS s ON s.session_id = busy.session WHERE s.root IS NULL"
         " ORDER BY busy.last DESC LIMIT ?",
         (_RECENT, _SESSIONS + 1),
-    ).fetchall()
-    busy = [id for (id,) in rows]
-    opened = [one.session_id for one in sessions.newest(db, _SESSIONS + 1, only_open=True)]
-    others = [id for id in dict.fromkeys(busy + opened) if id != own]
-    for id in others[:_SESSIONS]:
-        session, sign = sessions.get(db, id), sessions.last_sign(db, id)
-        about = f", about {session.task_id}" if session.task_id else ""
-        yield f"{_who(session)}{about}, last sign of life {sign.at}: {quoted(session.intent)}"
+    )
+    return [id for (id,) in rows]
+
+
+def _opened(db: Connection) -> list[str]:
+    return [one.session_id for one in sessions.newest(db, _SESSIONS + 1, only_open=True)]
 
 
 def _who(session: Session) -> str:
@@ -117,10 +142,10 @@ def _held(db: Connection, session: str) -> Iterator[str]:
 
 
 def _in_progress(db: Connection, own: str | None) -> Iterator[str]:
-    rows: list[Any] = db.execute(
-        f"{_IN_PROGRESS} LIMIT ?", (_TASKS,) * (_IN_PROGRESS.count("?") + 1)
-    ).fetchall()
-    for task in starmap(Task, rows):
+    found = _working(db)
+    holders = {task.holder for task in found if task.holder is not None}
+    db.look_ahead(partial(sessions.find, db, id) for id in holders)
+    for task in found:
         holder = None if task.holder is None else sessions.find(db, task.holder)
         if holder is None:
             yield f"{task.task_id} {task.status}, held by nobody: {quoted(task.title)}"
@@ -128,23 +153,32 @@ def _in_progress(db: Connection, own: str | None) -> Iterator[str]:
             yield f"{task.task_id} {task.status}, held by {_who(holder)}: {quoted(task.title)}"
 
 
+def _working(db: Connection) -> list[Task]:
+    rows = db.execute(f"{_IN_PROGRESS} LIMIT ?", (_TASKS,) * (_IN_PROGRESS.count("?") + 1))
+    return list(starmap(Task, rows))
+
+
 def _free(db: Connection) -> Iterator[str]:
     return map(_task, claims.free(db, Filter(), limit=_FREE))
 
 
 def _newest_thoughts(db: Connection) -> Iterator[str]:
-    seqs: list[int] = []
-    for type in _TELLING:
-        rows: list[Any] = db.execute(
-            "SELECT seq FROM thoughts WHERE type = ? ORDER BY seq DESC LIMIT ?", (type, _THOUGHTS)
-        ).fetchall()
-        seqs += [seq for (seq,) in rows]
-    for seq in sorted(seqs, reverse=True)[:_THOUGHTS]:
+    seqs = [seq for type in _TELLING for seq in _newest(db, type)]
+    newest = sorted(seqs, reverse=True)[:_THOUGHTS]
+    db.look_ahead(partial(trail.get, db, seq) for seq in newest)
+    for seq in newest:
         thought = trail.get(db, seq)
         by = f" by {quoted(thought.agent_id, _NAME)}" if thought.agent_id else ""
         about = f" about {thought.task_id}" if thought.task_id else ""
         where = f"record {seq}, {thought.type}{about} in {thought.session_id}{by}"
         yield f"{where}, {thought.created_at}: {quoted(thought.content, _TEXT)}"
+
+
+def _newest(db: Connection, type: str) -> list[int]:
+    rows = db.execute(
+        "SELECT seq FROM thoughts WHERE type = ? ORDER BY seq DESC LIMIT ?", (type, _THOUGHTS)
+    )
+    return [seq for (seq,) in rows]
 
 
 def _failing(db: Connection) -> Iterator[str]:

@@ -1,15 +1,14 @@
 """Claims: which session holds a task, and who may take it. Owns `lost_claims`.
 
 A task is held by the session in its row; a claim ends with that session and with the task. It is
-alive while its session gives signs of life; a dead one is taken over by who claims the task next. A
-session that lost a task that way, or because a person released it, must claim it again before it
-changes anything: it may have slept through what others did.
+alive while its session gives signs of life; a dead one is taken over by the next session that
+claims the task. A session that lost a task that way, or because a person released it, must claim it
+again before it changes anything: it may have slept through what others did.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain, islice
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from colibri.core.errors import Refused
@@ -54,7 +53,7 @@ class Claim(NamedTuple):
 
 
 def settle(db: Connection, task: Task, asked: Asked) -> Claim:
-    """Who holds a task after what is asked; ERR_CLAIMED if another session does."""
+    """Decide which session holds a task after a call; ERR_CLAIMED if another one does."""
     if task.holder is not None and task.holder != _id(asked.session):
         return _from_another(db, task, sessions.get(db, task.holder), asked)
     if asked.session is not None and asked.claim is not True:
@@ -84,28 +83,41 @@ def end(db: Connection, session: str) -> None:
 
 
 def queue(
-    db: Connection, wanted: Filter, session: str | None, *, now: str, minutes: float
-) -> tuple[Iterator[Task], int]:
-    """What a session can work on: what it holds, then what is free or whose claim is dead; and how
-    many tasks others hold that could be worked on.
+    db: Connection, wanted: Filter, most: int, session: str | None, *, now: str, minutes: float
+) -> tuple[list[Task], int]:
+    """What a session can work on, at most so much: what it holds, then what is free or whose claim
+    is dead; and how many tasks others hold that could be worked on.
     """
-    others = tasks.held(
-        db,
-        wanted,
-        besides=session,
-        condition=sessions.alive("holder"),
-        value=sessions.before(now, minutes),
-    )
+    since = sessions.before(now, minutes)
+    others = {
+        holder: count for holder, count, sign in held(db, wanted, session) if (sign or "") > since
+    }
     if session is None:
-        return tasks.queue(db, wanted, besides=[*others]), sum(others.values())
-    mine = tasks.queue(db, replace(wanted, holder=session))
-    rest = tasks.queue(db, wanted, besides=[session, *others])
-    return chain(mine, rest), sum(others.values())
+        return tasks.queue(db, wanted, most, besides=[*others]), sum(others.values())
+    mine = tasks.queue(db, wanted._replace(holder=session), most)
+    rest = tasks.queue(db, wanted, most, besides=[session, *others])
+    return [*mine, *rest][:most], sum(others.values())
+
+
+def ask_queue(db: Connection, wanted: Filter, most: int, session: str | None) -> None:
+    """Look ahead to what `queue` asks, if nobody else holds anything."""
+    reads: list[Callable[[], object]] = [partial(held, db, wanted, session)]
+    if session is None:
+        reads.append(partial(tasks.queue, db, wanted, most))
+    else:
+        reads.append(partial(tasks.queue, db, wanted._replace(holder=session), most))
+        reads.append(partial(tasks.queue, db, wanted, most, besides=[session]))
+    db.look_ahead(reads)
+
+
+def held(db: Connection, wanted: Filter, besides: str | None) -> list[tuple[str, int, str]]:
+    """How many tasks of the queue each other session holds, and when it gave its last sign."""
+    return tasks.held(db, wanted, besides, sessions.last_sign_at(db.engine, "holder"))
 
 
 def free(db: Connection, wanted: Filter, *, limit: int) -> list[Task]:
     """The first tasks of the queue that nobody holds."""
-    return [*islice(tasks.queue(db, wanted, besides=None), limit)]
+    return tasks.queue(db, wanted, limit, besides=None)
 
 
 def without_session(purpose: str) -> Refused:
@@ -135,11 +147,7 @@ def _is_release_by_a_person(asked: Asked) -> bool:
 
 
 def _refuse_lost(db: Connection, task: Task, session: Session) -> None:
-    lost = db.execute(
-        "SELECT 1 FROM lost_claims WHERE task = ? AND session = ?",
-        (task.number, session.session_id),
-    ).fetchone()
-    if lost is not None:
+    if has_lost(db, task.number, session.session_id):
         raise Refused(
             "ERR_CLAIMED",
             f"your claim on {task.task_id} ended and others may have worked on it: read it with"
@@ -147,6 +155,14 @@ def _refuse_lost(db: Connection, task: Task, session: Session) -> None:
             task_id=task.task_id,
             lost=True,
         )
+
+
+def has_lost(db: Connection, number: int, session: str) -> bool:
+    """Whether a session must claim a task again."""
+    lost = db.execute(
+        "SELECT 1 FROM lost_claims WHERE task = ? AND session = ?", (number, session)
+    ).fetchone()
+    return lost is not None
 
 
 def _claimed(db: Connection, task: Task, holder: Session, sign: Sign, asked: Asked) -> Refused:

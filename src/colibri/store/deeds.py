@@ -27,6 +27,8 @@ MAX_FILES = 64
 MAX_COMMAND = 4096  # characters
 START = "audit_session_start"
 _MOST_STARTED = 32  # open sessions among which the one is looked for that a call has just begun
+_NEWEST = 64  # deeds among which those of a host's session are looked for
+_ENDS = frozenset({"tool.end", "tool.failed"})
 _MEMBERS = (
     *("host", "host_version", "host_session", "host_agent", "event", "use", "tool", "class_"),
     *("exit", "duration_ms", "input", "output", "files", "git", "settings"),
@@ -41,7 +43,7 @@ class Deed(Frozen):
     the host showed to its hook, canonical.
     """
 
-    __slots__ = (*_MEMBERS, *_TEXTS, "answer")
+    __slots__ = (*_MEMBERS, "unjudged", *_TEXTS, "answer")
     host: str
     host_version: str | None
     host_session: str | None
@@ -57,6 +59,7 @@ class Deed(Frozen):
     files: Sequence[Mapping[str, object]]
     git: Mapping[str, object] | None
     settings: str | None
+    unjudged: str | None
     command: str | None
     paths: Sequence[str | None]
     tree: str | None
@@ -102,10 +105,31 @@ def is_recorded(db: Connection, deed: Deed, call: str) -> bool:
     """Whether a deed with this id is there, or this event of this use of a tool."""
     found = db.execute(
         "SELECT 1 FROM deeds WHERE call = ? UNION ALL SELECT 1 FROM deeds WHERE use = ?"
-        " AND event = ? AND ifnull(host_session, '') = ? AND ifnull(host_agent, '') = ?",
+        " AND event = ? AND coalesce(host_session, '') = ? AND coalesce(host_agent, '') = ?",
         (call, deed.use, deed.event, deed.host_session or "", deed.host_agent or ""),
     )
     return found.fetchone() is not None
+
+
+def lacks_begin(db: Connection, deed: Deed) -> bool:
+    """Whether a tool call has ended whose begin is not here, though other events of its host's
+    session are; not where this reports ends alone. Looked for among the newest deeds."""
+    if deed.use is None or deed.event not in _ENDS:
+        return False
+    begin = "SELECT 1 FROM deeds WHERE use = ? AND event = 'tool.begin'"
+    if db.execute(f"{begin} AND coalesce(host_session, '') = ?", _use(deed)).get is not None:
+        return False
+    newest = "SELECT host, host_session, event FROM deeds ORDER BY seq DESC LIMIT ?"
+    rows = db.execute(
+        f"SELECT event FROM ({newest}) AS newest WHERE host = ? AND host_session = ?",
+        (_NEWEST, deed.host, deed.host_session),
+    )
+    events = {str(event) for (event,) in rows}
+    return "tool.begin" in events or bool(events and events.isdisjoint(_ENDS))
+
+
+def _use(deed: Deed) -> tuple[str | None, str]:
+    return deed.use, deed.host_session or ""
 
 
 def bound(db: Connection, deed: Deed, *, now: str, minutes: float) -> str | None:
@@ -131,8 +155,8 @@ def _of_host(db: Connection, deed: Deed) -> list[str]:
     rows = db.execute(
         "SELECT session_id FROM sessions WHERE host_session = ? AND root IS NULL"
         " AND session_id NOT IN (SELECT session FROM deeds"
-        " WHERE host_session = ?1 AND event = 'bind' AND session IS NOT NULL)",
-        (deed.host_session,),
+        " WHERE host_session = ? AND event = 'bind' AND session IS NOT NULL)",
+        (deed.host_session, deed.host_session),
     )
     return [str(id) for (id,) in rows]
 
@@ -154,8 +178,8 @@ def _started(db: Connection, deed: Deed) -> str | None:
     """The open session that a call has just begun or resumed: one with this use, or this answer."""
     found: set[str] = set()
     for id, began in db.execute(
-        "SELECT session_id, ifnull(resume_seq, open_seq) FROM sessions WHERE root IS NULL"
-        " ORDER BY ifnull(resume_seq, open_seq) DESC LIMIT ?",
+        "SELECT session_id, coalesce(resume_seq, open_seq) FROM sessions WHERE root IS NULL"
+        " ORDER BY coalesce(resume_seq, open_seq) DESC LIMIT ?",
         (_MOST_STARTED,),
     ).fetchall():
         use, answer = _call_of(db, began)
@@ -200,6 +224,8 @@ def _append(
         chain.append, at=arrival.at, call=arrival.call, session=session, task=task, agent=agent
     )
     payload = {name.rstrip("_"): getattr(deed, name) for name in _MEMBERS}
+    if deed.unjudged is not None:
+        payload["unjudged"] = deed.unjudged
     entry = append("deed", {**payload, "late": arrival.late, "lost": arrival.lost})
     columns = (deed.host, deed.host_session, deed.host_agent, deed.event, deed.use, deed.class_)
     db.execute(
@@ -221,4 +247,4 @@ def _work_of(db: Connection, session: str) -> tuple[str | None, str | None]:
 def newest(db: Connection) -> dict[str, str]:
     """When each host last reported something."""
     last = "SELECT host, max(seq) AS seq FROM deeds GROUP BY host"
-    return dict(db.execute(f"SELECT host, at FROM ({last}) JOIN ledger USING (seq)"))
+    return dict(db.execute(f"SELECT host, at FROM ({last}) AS last JOIN ledger USING (seq)"))

@@ -1,8 +1,10 @@
 """Erasure: texts taken out of the file for good, under a record that says so.
 
 Payload and nonce of a record are deleted, and those of the call.enter that led to it: its arguments
-hold hashes of the text. Whoever names that call.enter means the text, too. The headers stay, so
-links, seals and proofs hold, and every verifier tells what is gone.
+hold hashes of the text. Whoever names that call.enter means the text, too. A host reports a tool
+call when it begins and when it ends, with the same text, also if it is a call of ours: what was
+reported under one id goes together. The headers stay, so links, seals and proofs hold, and every
+verifier tells what is gone.
 
 What is deleted is not gone yet. SQLite overwrites it (`secure_delete`), but not the copies that it
 left in unused parts of pages when it once moved rows about; the search index keeps what it no
@@ -15,9 +17,8 @@ from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE, ERASED, load
-from colibri.store import tasks, verify
+from colibri.store import tasks, thought_search, verify
 from colibri.store.connection import Connection
-from colibri.store.sqlite import search, thought_search
 
 MAX_NAMED = 1_000  # by one erasure record; a payload with too many items no verifier reads
 
@@ -54,16 +55,10 @@ def plan(db: Connection, seqs: Iterable[int]) -> list[Target]:
     ERR_NOT_FOUND, ERR_NOT_ERASABLE, ERR_ALREADY_ERASED; ERR_DAMAGED for a record that is not as it
     was written: erased, it could no longer be told from a sound one.
     """
-    named = [_named(db, seq) for seq in sorted(set(seqs))]
-    targets = {record.seq: Target(record.seq, record.kind, "named") for record in named}
-    for record in tuple(named):
-        for other in _written_by(db, record):
-            if other.seq not in targets:
-                why = f"written by the call {record.seq}"
-                targets[other.seq] = Target(other.seq, other.kind, why)
-                named.append(other)
-    records = list(named)
-    for record in named:
+    meant = _meant(db, seqs)
+    targets = {record.seq: Target(record.seq, record.kind, why) for record, why in meant}
+    records = [record for record, _ in meant]
+    for record in tuple(records):
         for other in _repeating(db, record):
             if other.seq not in targets:
                 why = f"repeats the text of {record.seq}"
@@ -73,8 +68,21 @@ def plan(db: Connection, seqs: Iterable[int]) -> list[Target]:
         enter = _enter(db, record)
         if enter is not None and enter not in targets:
             why = f"the call that wrote {record.seq}"
-            targets[enter] = Target(_read(db, enter).seq, "call.enter", why)
+            targets[enter] = Target(enter, "call.enter", why)
+            records.append(_read(db, enter))
+    for record in records:
+        for seq in _reported(db, record):
+            if seq not in targets:
+                _read(db, seq)
+                targets[seq] = Target(
+                    seq, "deed.text", f"reported of the same call as {record.seq}"
+                )
     return [targets[seq] for seq in sorted(targets)]
+
+
+def payloads(db: Connection, seqs: Iterable[int]) -> list[dict[str, Any]]:
+    """What these say, and what was written by those of them that are calls."""
+    return [record.payload for record, _ in _meant(db, seqs)]
 
 
 def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> list[dict[str, object]]:
@@ -83,19 +91,29 @@ def erase(db: Connection, targets: Sequence[Target], *, reason: str) -> list[dic
     """
     touched = {_task_of(db, target.seq) for target in targets if target.kind == "task.text"}
     for target in targets:
-        db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (target.seq,))
+        db.engine.erase(db, target.seq)
         db.execute("UPDATE sessions SET intent = ? WHERE open_seq = ?", (ERASED, target.seq))
         if target.kind == "call.enter":
             _forget_caller(db, target.seq)
     for id in touched:
         _blank(db, id)
     if touched:
-        search.forget(db)
+        db.engine.task_search.forget(db)
     if thoughts := [target.seq for target in targets if target.kind == "thought"]:
         thought_search.forget(db, thoughts)
     seqs = [target.seq for target in targets]
     parts = (seqs[at : at + MAX_NAMED] for at in range(0, len(seqs), MAX_NAMED))
     return [{"seqs": part, "reason": reason} for part in parts]
+
+
+def _meant(db: Connection, seqs: Iterable[int]) -> list[tuple[_Record, str]]:
+    """The records that somebody wants to have erased, and why each is one of them."""
+    named = [_named(db, seq) for seq in sorted(set(seqs))]
+    meant = {record.seq: (record, "named") for record in named}
+    for record in named:
+        for other in _written_by(db, record):
+            meant.setdefault(other.seq, (other, f"written by the call {record.seq}"))
+    return list(meant.values())
 
 
 def _named(db: Connection, seq: int) -> _Record:
@@ -183,6 +201,26 @@ def _repeating(db: Connection, record: _Record) -> Iterator[_Record]:
                 yield other
 
 
+def _reported(db: Connection, record: _Record) -> list[int]:
+    """The texts of the deeds that tell of the same tool call, where the host gave it an id."""
+    ids: Any = None
+    if record.kind == "deed.text":
+        ids = db.execute(
+            "SELECT use, coalesce(host_session, '') FROM deeds WHERE seq = ?",
+            (record.payload["of"],),
+        ).get
+    elif record.kind == "call.enter":
+        ids = record.payload["use"], record.payload["host_session"] or ""
+    use, host = ids or (None, "")
+    rows = db.execute(
+        "SELECT t.seq FROM deeds AS d JOIN ledger AS t ON t.seq = d.seq + 1 AND t.call = d.call"
+        " WHERE d.use = ? AND coalesce(d.host_session, '') = ? AND t.body IS NOT NULL"
+        " ORDER BY t.seq",
+        (use, host),
+    )
+    return [seq for (seq,) in rows]
+
+
 def _texts(db: Connection, task: str | None) -> list[int]:
     """Where the texts of a task are that are not erased."""
     rows = db.execute(
@@ -243,4 +281,4 @@ def _blank(db: Connection, id: str) -> None:
         "UPDATE tasks SET title = ?, description = ? WHERE number = ?",
         (title, description, task.number),
     )
-    search.change(db, task.number, title, description)
+    db.engine.task_search.change(db, task.number, title, description)

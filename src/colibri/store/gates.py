@@ -7,6 +7,7 @@ code that is wanted. Whatever cannot be told does not pass.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
 from colibri.core.gates import FILE, RUNS, Done, Gates, is_like, matches
 from colibri.core.ledger import HUMAN, load
@@ -17,6 +18,7 @@ class Run(NamedTuple):
     """The end of a command; None for a command that is erased, and for a begin not known."""
 
     seq: int
+    host: str
     exit: int | None
     late: str | None
     begun: int | None
@@ -63,6 +65,19 @@ def gate_of(
     )
 
 
+def need(db: Connection, gates: Gates, holder: str | None) -> str | None:
+    """What the rule still asks for before a task that a session holds can be DONE."""
+    if gates.problem is not None:
+        return f"a rule that can be used: {gates.problem}"
+    if gates.done is None:
+        return None
+    if holder is None:
+        return f"{gates.done}, seen by the host of the session that holds the task"
+    judged = judge(db, gates.done, holder)
+    seen = f"{gates.done}, seen by the host of {holder}: {judged.problem}"
+    return None if judged.evidence is not None else seen
+
+
 def may_waive(agent: str | None, *, with_thought: bool) -> bool:
     """A person may, with a reason."""
     return with_thought and (agent or "").startswith(HUMAN)
@@ -78,37 +93,58 @@ def judge(db: Connection, rule: Done, session: str | None) -> Judged:
     first: Judged | None = None
     for run in runs:
         if run.command is not None and matches(rule.command, run.command):
-            wrong = _fault(rule, run, edit)
+            wrong = _fault(rule, run) or _age_fault(db, rule, run, session, edit)
             if wrong is None:
                 return Judged(run.seq)
             first = first or Judged(None, *wrong, run.seq, edit)
     return first or _missing(rule, runs, edit)
 
 
-def _fault(rule: Done, run: Run, edit: int | None) -> tuple[str, str] | None:
-    """What keeps a run of the right command from being evidence."""
+_BY_PERSON = "have a person move the task: colibri move TASK DONE --why TEXT"
+
+
+def _fault(rule: Done, run: Run) -> tuple[str, str] | None:
+    """What keeps a run of the right command from being evidence, whenever it ran."""
     here = f"its newest run (record {run.seq})"
     if run.late is not None:
         return "late", f"{here} was reported late, so it proves nothing: run it again"
     if run.exit is None:
         return "no-exit", (
-            f"{here} has no exit code: this host does not report it, or the command went on in the"
-            " background; run it in the foreground, or have a person move the task:"
-            " colibri move TASK DONE --why TEXT"
+            f"{here} has no exit code: {run.host} does not report it, or the command went on in the"
+            f" background; run it in the foreground, or {_BY_PERSON}"
         )
     if run.exit != rule.exit:
         return "failed", f"{here} ended with exit code {run.exit}: correct that and run it again"
-    return _age_fault(run, edit) if rule.after_last_edit and edit is not None else None
-
-
-def _age_fault(run: Run, edit: int) -> tuple[str, str] | None:
-    here = f"its newest run (record {run.seq})"
-    if run.begun is None:
-        what = f"whether {here} began after the last edit (record {edit}) is not known"
-        return "unknown-begin", f"{what}: run it again, by itself"
-    if run.begun < edit:
-        return "older", f"{here} began before the last edit (record {edit}): run it again"
     return None
+
+
+def _age_fault(
+    db: Connection, rule: Done, run: Run, session: str, edit: int | None
+) -> tuple[str, str] | None:
+    """Whether a run began before the last edit, or may have."""
+    here = f"its newest run (record {run.seq})"
+    if not rule.after_last_edit or edit is None:
+        return None
+    if run.begun is not None:
+        old = f"{here} began before the last edit (record {edit}): run it again"
+        return ("older", old) if run.begun < edit else None
+    what = f"whether {here} began after the last edit (record {edit}) is not known"
+    if _reports_begins(db, session, run.host):
+        return "unknown-begin", f"{what}: run it again, by itself"
+    return "no-begin", (
+        f"{what}, and running it again does not help: the hooks of {run.host} report only how"
+        f" commands end; {_BY_PERSON}, or finish it on a host that reports both (docs/gates.md)"
+    )
+
+
+def _reports_begins(db: Connection, session: str, host: str) -> bool:
+    """Whether a host has reported of a session that a command began."""
+    found = db.execute(
+        "SELECT 1 FROM deeds WHERE session = ? AND class = 'run' AND event = 'tool.begin'"
+        " AND host = ? LIMIT 1",
+        (session, host),
+    )
+    return found.fetchone() is not None
 
 
 def _missing(rule: Done, runs: list[Run], edit: int | None) -> Judged:
@@ -131,13 +167,22 @@ def _missing(rule: Done, runs: list[Run], edit: int | None) -> Judged:
 
 def evidence_of(db: Connection, tasks: Iterable[str]) -> set[int]:
     """The deeds that were named when these tasks became DONE, and their texts."""
+    moves = "SELECT body FROM ledger WHERE task = ? AND kind = 'task'"
+    bodies = [body for task in tasks for (body,) in db.execute(moves, (task,)).fetchall()]
     query = (
-        "SELECT l.seq FROM (SELECT CAST(body AS TEXT) AS said FROM ledger WHERE task = ?"
-        " AND kind = 'task') AS t, json_each(iif(json_valid(said), said, '{}'), '$.gate.evidence')"
-        " AS e JOIN ledger AS l ON l.seq = e.value AND l.kind = 'deed'"
-        " OR l.seq = e.value + 1 AND l.kind = 'deed.text'"
+        "SELECT seq FROM ledger WHERE seq = ? AND kind = 'deed' OR seq = ? AND kind = 'deed.text'"
     )
-    return {seq for task in tasks for (seq,) in db.execute(query, (task,))}
+    named = {seq for body in bodies for seq in _evidence(body)}
+    return {seq for one in named for (seq,) in db.execute(query, (one, one + 1))}
+
+
+def _evidence(body: bytes | None) -> list[int]:
+    """The deeds that a move names; of a damaged record, which a verifier will report, none."""
+    try:
+        found = load(body or b"null")["gate"]["evidence"]
+        return [one for one in found if type(one) is int and 0 < one <= MAX_INTEGER]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 def last_edit(db: Connection, session: str) -> int | None:
@@ -153,7 +198,8 @@ def last_edit(db: Connection, session: str) -> int | None:
 def runs_of(db: Connection, session: str) -> list[Run]:
     """The last commands of a session that have ended, the newest first."""
     rows = db.execute(
-        "SELECT d.seq, d.exit, d.late, d.host_session, d.host_agent, d.use, l.body FROM deeds AS d"
+        "SELECT d.seq, d.host, d.exit, d.late, d.host_session, d.host_agent, d.use, l.body"
+        " FROM deeds AS d"
         " LEFT JOIN ledger AS l ON l.seq = d.seq + 1 AND l.call = d.call"
         " WHERE d.session = ? AND d.class = 'run' AND d.event IN ('tool.end', 'tool.failed')"
         " ORDER BY d.seq DESC LIMIT ?",
@@ -162,12 +208,13 @@ def runs_of(db: Connection, session: str) -> list[Run]:
     return [
         Run(
             seq,
+            name,
             exit,
             late,
             _begin_of(db, session, seq, (host, agent, use)),
             None if body is None else load(body)["command"],
         )
-        for seq, exit, late, host, agent, use, body in rows
+        for seq, name, exit, late, host, agent, use, body in rows
     ]
 
 
@@ -179,7 +226,8 @@ def _begin_of(
     """
     before = db.execute(
         "SELECT seq, event, late FROM deeds WHERE session = ? AND class = 'run' AND seq < ?"
-        " AND host_session IS ? AND host_agent IS ? AND use IS ? ORDER BY seq DESC LIMIT 2",
+        " AND host_session IS NOT DISTINCT FROM ? AND host_agent IS NOT DISTINCT FROM ?"
+        " AND use IS NOT DISTINCT FROM ? ORDER BY seq DESC LIMIT 2",
         (session, seq, *use),
     ).fetchall()
     events = [event for _, event, _ in before]

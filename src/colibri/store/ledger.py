@@ -14,10 +14,9 @@ from colibri.core.ledger import Entry, Head
 from colibri.core.rows import Row
 from colibri.store.connection import Connection
 from colibri.store.faults import breaks_constraint
-from colibri.store.sqlite import raw
 
 _COLUMNS = ", ".join(Row._fields)
-_INSERT = f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _PART = 256  # records that are read at once
 _FROM = " FROM ledger WHERE seq >= ? AND seq <= ? ORDER BY seq LIMIT ?"
@@ -75,18 +74,22 @@ class Chain:
 
     __slots__ = ("_db", "_dump", "_head", "_log", "_nonce")
 
+    is_far = False  # its records have their numbers at once
+
     def __init__(
         self,
         db: Connection,
         log: str,
         nonce: Callable[[int], bytes],
         dump: Callable[[object], bytes] = canonical.dump,
+        newest: Head | None = None,
     ) -> None:
+        """`newest` is the head, if the caller has just read it."""
         self._db = db
         self._dump = dump
         self._log = log
         self._nonce = nonce
-        self._head = head(db) or Head(0, record.genesis(log))
+        self._head = newest or head(db) or Head(0, record.genesis(log))
 
     def append(
         self,
@@ -110,11 +113,12 @@ class Chain:
         said = (seq, at, kind, call, session, task, agent, record.commitment(nonce, body))
         leaf = record.leaf(record.header(self._log, *said, prev))
         try:
-            self._db.execute(_INSERT, (*said, nonce, body, leaf, prev))
+            self._db.execute(INSERT, (*said, nonce, body, leaf, prev))
         except Exception as problem:
             if not breaks_constraint(problem):
                 raise
-            why = f"the database refuses record {seq}: {problem}"
+            what, *_ = str(problem).splitlines()
+            why = f"the database refuses record {seq}: {what}"
             raise Damaged(f"{why}; audit_verify_chain says what is wrong with it") from problem
         self._head = Entry(seq, leaf)
         return self._head
@@ -131,7 +135,7 @@ def stretch(db: Connection, first: int, last: int, size: int) -> list[tuple[Any,
     try:
         return db.execute(f"SELECT {_COLUMNS}{_FROM}", (first, last, size)).fetchall()
     except UnicodeDecodeError:
-        return [*raw.records(db, _FROM, (first, last, size))]
+        return [*db.engine.records(db, _FROM, (first, last, size))]
 
 
 def creation_of(db: Connection, id: str) -> int:
@@ -146,6 +150,13 @@ def seqs_of_task(db: Connection, id: str) -> list[int]:
     return [seq for (seq,) in rows]
 
 
+def deeds_of(db: Connection, session: str) -> list[int]:
+    """The deeds of a session, and their texts."""
+    kinds = "(kind = 'deed' OR kind = 'deed.text')"
+    rows = db.execute(f"SELECT seq FROM ledger WHERE session = ? AND {kinds}", (session,))
+    return [seq for (seq,) in rows]
+
+
 def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
     """The records with these numbers, as far as they are there, in the order of the log.
 
@@ -155,7 +166,7 @@ def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
     for first in range(0, len(wanted), _PART):
         some = wanted[first : first + _PART]
         among = ", ".join("?" * len(some))
-        yield from raw.records(db, f" FROM ledger WHERE seq IN ({among}) ORDER BY seq", some)
+        yield from db.engine.records(db, f" FROM ledger WHERE seq IN ({among}) ORDER BY seq", some)
 
 
 def calls_since(db: Connection, seq: int) -> Iterator[tuple[int, str, str]]:

@@ -1,23 +1,23 @@
 """Seals: the Merkle tree over a session's thoughts. Owns `merkle_nodes`."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from colibri.core import merkle
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
-from colibri.store import claims, sessions, trail
+from colibri.store import claims, sessions, thought_rows, trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
-from colibri.store.sqlite import altered_thoughts
 
 if TYPE_CHECKING:  # it loads msgspec
     from colibri.core.check.sessions import Sessions
 
 
 def seal(db: Connection, append: Append, session: Session, *, now: str) -> Session:
-    """Close an open session for ever; ERR_NO_RECORDS."""
+    """Close an open session for good; ERR_NO_RECORDS."""
     id = session.session_id
     found = list(trail.leaves(db, id))
     if not found:
@@ -69,18 +69,13 @@ def sealed(db: Connection, id: str) -> Session:
 def prove(db: Connection, session: Session, thought: str) -> dict[str, Any]:
     """The inclusion proof of a thought of a sealed session; ERR_NOT_FOUND."""
     index = _index(db, session, thought)
-    path, at = [], index
-    size = session.record_count
-    level = 0
-    while size > 1:
-        if at ^ 1 < size:
-            path.append(_node(db, session.session_id, level, at ^ 1))
-        at, size, level = at >> 1, size + 1 >> 1, level + 1
+    node = partial(_node, db, session.session_id)
+    path = merkle.prove_inclusion(node, index, session.record_count)
     return {
         "thought_id": thought,
         "index": index,
         "size": session.record_count,
-        "leaf": _node(db, session.session_id, 0, index).hex(),
+        "leaf": node(0, index).hex(),
         "path": [hash.hex() for hash in path],
     }
 
@@ -121,13 +116,13 @@ def altered(
         yield from _altered_session(db, seen, session)
     for id in sorted(left):
         yield f"{id}: its row is missing"
-    yield from altered_thoughts.altered(db, after=thoughts_after)
+    yield from thought_rows.altered(db, after=thoughts_after)
 
 
 def altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
     """The same for one session."""
     yield from _altered_session(db, seen, session)
-    yield from altered_thoughts.altered_rows(db, session=session.session_id)
+    yield from thought_rows.altered_rows(db, session=session.session_id)
 
 
 def _altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:

@@ -96,7 +96,7 @@ def records(
     low, high = wanted.first, last if wanted.last is None else min(last, wanted.last)
     order = "DESC" if newest_first else "ASC"
     query = f"{_SELECT} WHERE seq BETWEEN ? AND ?{clause} ORDER BY seq {order} LIMIT {PAGE:d}"
-    # No column tells the tool: what cannot be of it is passed over before it is read.
+    # No column tells the tool: what cannot be of it is skipped before it is read.
     hint = b"" if wanted.tool is None else encode(wanted.tool)
     while True:
         with db:
@@ -244,6 +244,9 @@ def _is_readable(kind: str, payload: Any) -> bool:
         return False
     if not isinstance(payload.get("taken", {}).get("minutes", 0), int):
         return False
+    gate = payload.get("gate", {"command": "", "evidence": []})
+    if not isinstance(gate.get("command"), str) or not isinstance(gate.get("evidence"), list):
+        return False
     changes = payload.get("set", {}).values()
     return all(
         isinstance(change, list) and len(change) == len(("old", "new")) for change in changes
@@ -265,6 +268,7 @@ _TYPES: Mapping[str, type | UnionType] = {
     "version": int,
     "set": dict,
     "taken": dict,
+    "gate": dict,
     "seqs": list,
     "reason": str,
 }
@@ -277,6 +281,7 @@ _DEED_TYPES: Mapping[str, type | UnionType] = {
     "exit": int | None,
     "late": str | None,
     "lost": int,
+    "unjudged": str,
     "command": str | None,
     "paths": list,
     "text": str | None,

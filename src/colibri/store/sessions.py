@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from colibri.core.errors import Refused
 from colibri.core.ledger import NO_LEAF
 from colibri.store.append import Append
-from colibri.store.connection import Connection
-from colibri.store.sqlite import raw
+from colibri.store.connection import Connection, Engine
 
 _TEXTS = frozenset(
     {
@@ -21,14 +20,7 @@ _TEXTS = frozenset(
     }
 )
 _MOST_OF_A_PROCESS = 32  # open sessions among which a current one is looked for
-_LONGEST = 10**9  # minutes: there is a date so long ago
-# A record that is a sign of life: the exit of a call that was not refused, a deed that was not
-# late, or the very first.
-_SIGN = (
-    "(kind = 'session.open' OR kind = 'call.exit'"
-    """ AND instr(body, CAST('"outcome":"ok"' AS BLOB)) > 0"""
-    """ OR kind = 'deed' AND instr(body, CAST('"late":null,' AS BLOB)) > 0)"""
-)
+LONGEST = 10**9  # minutes: there is a date so long ago
 
 
 class Caller(NamedTuple):
@@ -63,6 +55,12 @@ class Session(NamedTuple):
     def sized_root(self) -> str | None:
         """The root as it is handed out, SIZE:HEX: by itself it is of no certain size."""
         return None if self.root is None else f"{self.record_count}:{self.root.hex()}"
+
+
+_INSERT = (
+    f"INSERT INTO sessions ({', '.join(Session._fields)})"
+    f" VALUES ({', '.join('?' * len(Session._fields))})"
+)
 
 
 class Sign(NamedTuple):
@@ -101,27 +99,27 @@ def start(  # noqa: PLR0913 - what its record says
     if gates is not None:
         payload["gates"] = gates
     entry = append("session.open", payload, session=id)
-    db.execute(
-        "INSERT INTO sessions (session_id, intent, task_id, agent, server, client, host_session,"
-        " started_at, open_seq, record_count, last_leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
-        (
-            *(id, intent, task_id, caller.agent, caller.server, caller.client),
-            *(caller.host_session, now, entry.seq, NO_LEAF),
-        ),
-    )
-    return get(db, id)
+    said = (id, intent, task_id, caller.agent, caller.server, caller.client, caller.host_session)
+    made = Session(*said, None, now, entry.seq, 0, NO_LEAF, None, None, None)
+    db.execute(_INSERT, made)
+    return made
 
 
 def resume(db: Connection, append: Append, id: str, *, caller: Caller) -> Session:
-    """Go on with an open session in another process, or in the same; from now on only there."""
-    get_open(db, id)
+    """Continue an open session in another process, or in the same; from now on only there."""
+    session = get_open(db, id)
     entry = append("session.resume", {"server": caller.server}, session=id)
     db.execute(
         "UPDATE sessions SET server = ?, client = ?, host_session = ?, resume_seq = ?"
         " WHERE session_id = ?",
         (caller.server, caller.client, caller.host_session, entry.seq, id),
     )
-    return get(db, id)
+    return session._replace(
+        server=caller.server,
+        client=caller.client,
+        host_session=caller.host_session,
+        resume_seq=entry.seq,
+    )
 
 
 def find(db: Connection, id: str) -> Session | None:
@@ -137,7 +135,7 @@ def every(db: Connection) -> Iterator[Session]:
 def _read(db: Connection, which: str, values: tuple[object, ...] = ()) -> Iterator[Session]:
     """Even what is no text: who looks for damage must be able to name it."""
     query = f"FROM sessions {which}"
-    return map(Session._make, raw.rows(db, Session._fields, query, values, texts=_TEXTS))
+    return map(Session._make, db.engine.rows(db, Session._fields, query, values, texts=_TEXTS))
 
 
 def get(db: Connection, id: str) -> Session:
@@ -187,7 +185,10 @@ def last_sign(db: Connection, id: str) -> Sign:
 
     ERR_SESSION_NOT_FOUND for one that only an altered row names.
     """
-    query = f"SELECT seq, at FROM ledger WHERE session = ? AND {_SIGN} ORDER BY seq DESC LIMIT 1"
+    query = (
+        f"SELECT seq, at FROM ledger WHERE session = ? AND {_sign(db.engine)}"
+        " ORDER BY seq DESC LIMIT 1"
+    )
     found = db.execute(query, (id,)).fetchone()
     if found is None:
         message = f"no record opened the session {id}: verify the log, a row was altered"
@@ -195,14 +196,27 @@ def last_sign(db: Connection, id: str) -> Sign:
     return Sign(*found)
 
 
-def alive(id: str) -> str:
-    """The condition, in SQL, that the session in a column has given a sign of life after a time."""
-    return f"(SELECT at FROM ledger WHERE session = {id} AND {_SIGN} ORDER BY seq DESC LIMIT 1) > ?"
+def last_sign_at(engine: Engine, id: str) -> str:
+    """In SQL: when the session in a column gave its last sign of life."""
+    return (
+        f"(SELECT at FROM ledger WHERE session = {id} AND {_sign(engine)}"
+        " ORDER BY seq DESC LIMIT 1)"
+    )
+
+
+def _sign(engine: Engine) -> str:
+    """The condition on a record that it is a sign of life: the exit of a call that was not refused,
+    a deed that was not late, or the very first.
+    """
+    ended, in_time = engine.holds("body", '"outcome":"ok"'), engine.holds("body", '"late":null,')
+    return (
+        f"(kind = 'session.open' OR kind = 'call.exit' AND {ended} OR kind = 'deed' AND {in_time})"
+    )
 
 
 def before(now: str, minutes: float) -> str:
     """The time so many minutes ago."""
-    then = datetime.fromisoformat(now) - timedelta(minutes=min(minutes, _LONGEST))
+    then = datetime.fromisoformat(now) - timedelta(minutes=min(minutes, LONGEST))
     return then.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -223,7 +237,7 @@ def current(
 
 
 _AT_WORK = (
-    f"SELECT session_id, agent, {alive('session_id')} FROM sessions"
+    "SELECT session_id, agent, {last_sign} FROM sessions"
     " WHERE server = ? AND root IS NULL AND client IS NOT DISTINCT FROM ?"
     " AND host_session IS NOT DISTINCT FROM ? LIMIT ?"
 )
@@ -236,10 +250,11 @@ def at_work(
 
     If very many are open, some of them, whether they live or not: one cannot be told from them.
     """
-    values = (before(now, minutes), caller.server, caller.client, caller.host_session)
-    rows: list[Any] = db.execute(_AT_WORK, (*values, _MOST_OF_A_PROCESS + 1)).fetchall()
-    too_many = len(rows) > _MOST_OF_A_PROCESS
-    return [(id, agent) for id, agent, lives in rows if lives or too_many]
+    query = _AT_WORK.format(last_sign=last_sign_at(db.engine, "session_id"))
+    values = (caller.server, caller.client, caller.host_session, _MOST_OF_A_PROCESS + 1)
+    rows: list[Any] = db.execute(query, values).fetchall()
+    too_many, since = len(rows) > _MOST_OF_A_PROCESS, before(now, minutes)
+    return [(id, agent) for id, agent, sign in rows if too_many or (sign or "") > since]
 
 
 def newest(
@@ -247,10 +262,7 @@ def newest(
 ) -> list[Session]:
     """The sessions that were opened last, newest first."""
     where = "WHERE root IS NULL" if only_open else "WHERE root IS NOT NULL" if only_sealed else ""
-    rows: list[Any] = db.execute(
-        f"SELECT session_id FROM sessions {where} ORDER BY open_seq DESC LIMIT ?", (most,)
-    ).fetchall()
-    return [get(db, id) for (id,) in rows]
+    return [*_read(db, f"{where} ORDER BY open_seq DESC LIMIT ?", (most,))]
 
 
 def open_of(db: Connection, agent: str) -> Iterator[Session]:

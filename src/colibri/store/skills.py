@@ -71,11 +71,11 @@ def read(
 ) -> Listing:
     """Every skill of the root, whatever else is in it; `pause` is called between two of them.
 
-    `database` is the one that this process may have open: see `_only_for_sqlite`.
+    `database` is the one that this process may have open: see `only_for_sqlite`.
     """
     try:
         with _opened(root, project) as folder:
-            return _Reading(folder, root, _only_for_sqlite(database)).run(pause)
+            return _Reading(folder, root, only_for_sqlite(database)).run(pause)
     except OSError as problem:
         return Listing((), (), _why_not(root, problem))
 
@@ -252,7 +252,7 @@ def _data(folder: int, name: str, forbidden: frozenset[_Identity]) -> bytes | No
     return data
 
 
-def _only_for_sqlite(database: str | None) -> frozenset[_Identity]:
+def only_for_sqlite(database: str | None) -> frozenset[_Identity]:
     """The files of the database: one could stand here too, as a hard link under another name.
 
     To close it would drop every lock that SQLite has on it in this process.

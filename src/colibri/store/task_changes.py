@@ -6,6 +6,7 @@ title and description. The first `task` record has all fields; the text shares t
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,11 +14,10 @@ from colibri.core import gates as rules
 from colibri.core.gates import Gates
 from colibri.core.ledger import FIELDS, HELD_FIELDS, TEXT_FIELDS
 from colibri.core.states import TERMINAL, Status, is_retry
-from colibri.store import claims, gates
+from colibri.store import claims, gates, thought_search
 from colibri.store.append import Append
 from colibri.store.claims import Asked, Claim
 from colibri.store.connection import Connection
-from colibri.store.sqlite import search
 from colibri.store.task_checks import (
     Dependency,
     check_cycle,
@@ -25,8 +25,9 @@ from colibri.store.task_checks import (
     check_open,
     check_version,
     dependencies_of,
+    dependency,
 )
-from colibri.store.tasks import COLUMNS, Task, get, task_id
+from colibri.store.tasks import COLUMNS, Task, get, number_of, task_id
 
 _STORED = [name for name in COLUMNS if name != "task_id"]  # which follows from the number
 _INSERT = f"INSERT INTO tasks ({', '.join(_STORED)}) VALUES ({', '.join('?' * len(_STORED))})"
@@ -35,7 +36,8 @@ _stored = attrgetter(*_STORED)
 
 def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:
     """A new task in INIT; ERR_NOT_FOUND for a dependency that does not exist."""
-    number: int = db.execute("SELECT coalesce(max(number), 0) + 1 FROM tasks").get
+    ask_create(db, fields["depends_on"])
+    number = _next_number(db)
     id = task_id(number)
     fields = {**fields, "status": Status.INIT, "depends_on": _distinct(fields["depends_on"])}
     dependencies = dependencies_of(db, fields["depends_on"])
@@ -63,10 +65,20 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
         depends_on=tuple(fields["depends_on"]),
     )
     db.execute(_INSERT, _stored(task))
-    search.add(db, number)
+    db.engine.task_search.add(db, number, task.title, task.description)
     if dependencies:
         _link(db, number, dependencies)
     return task
+
+
+def ask_create(db: Connection, depends_on: Iterable[str]) -> None:
+    """Look ahead to what `create` asks."""
+    db.look_ahead((partial(_next_number, db), *(partial(dependency, db, id) for id in depends_on)))
+
+
+def _next_number(db: Connection) -> int:
+    number: int = db.execute("SELECT coalesce(max(number), 0) + 1 FROM tasks").get
+    return number
 
 
 class Change(NamedTuple):
@@ -87,6 +99,8 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
     for depends_on ERR_NOT_FOUND, ERR_CYCLE; for each step ERR_INVALID_TRANSITION, ERR_BLOCKED,
     ERR_WRITEBACK_REQUIRED; last ERR_GATE.
     """
+    session = change.asked.session
+    ask_update(db, id, session and session.session_id, with_thought=bool(change.record_thought))
     task = get(db, id)
     claim = claims.settle(db, task, change.asked)
     check_version(task, change.expected_version)
@@ -112,6 +126,17 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
     _store(db, task, after)
     claims.keep(db, task.number, claim)
     return after
+
+
+def ask_update(db: Connection, id: str, session: str | None, *, with_thought: bool) -> None:
+    """Look ahead to what `update` asks."""
+    number = number_of(id)
+    reads: list[Callable[[], object]] = [partial(get, db, id)]
+    if session is not None:
+        reads.append(partial(claims.has_lost, db, number, session))
+    if with_thought:
+        reads.append(partial(thought_search.count, db))
+    db.look_ahead(reads)
 
 
 def _gate(db: Connection, id: str, change: Change) -> dict[str, object] | None:
@@ -173,7 +198,7 @@ def _store(db: Connection, task: Task, after: Task) -> None:
     names = ", ".join(f"{name} = ?" for name in values)
     db.execute(f"UPDATE tasks SET {names} WHERE number = ?", (*values.values(), task.number))
     if values.keys() & {*TEXT_FIELDS}:
-        search.change(db, after.number, after.title, after.description)
+        db.engine.task_search.change(db, after.number, after.title, after.description)
     if after.status in TERMINAL:
         db.execute(
             "UPDATE tasks SET open_dependencies = open_dependencies - 1"

@@ -8,17 +8,8 @@ from colibri.core.dependencies import MAX_LINKS, TooManyLinks, find_cycle
 from colibri.core.errors import Refused
 from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
 from colibri.store.connection import Connection
-from colibri.store.tasks import (
-    MAX_NAMED,
-    Blocker,
-    Task,
-    blockers,
-    has_evidence,
-    named,
-    next_states,
-    number_of,
-    task_id,
-)
+from colibri.store.task_needs import MAX_NAMED, Blocker, blockers, has_evidence, named
+from colibri.store.tasks import Task, next_states, number_of, task_id
 
 
 class Dependency(NamedTuple):

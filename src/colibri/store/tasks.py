@@ -5,21 +5,19 @@ totals and finds a page far into a list; triggers keep it, so that no answer has
 walk over them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import starmap
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.errors import Refused
-from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, TRANSITIONS, Status
+from colibri.core.states import TRANSITIONS, Status
 from colibri.store.connection import Connection, Cursor
-from colibri.store.sqlite import search as index
 
 T = TypeVar("T")
 
-MAX_NAMED = 20  # how many tasks a sentence names
 BLOCK = 1024  # the numbers that a row of task_counts counts; its triggers know it too
 
 
@@ -50,8 +48,7 @@ _ATTEMPT, _VERSION = attrgetter("attempt"), attrgetter("version")
 NUMBERS = frozenset({"number", "attempt", "version", "attempt_seq", "open_dependencies"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(NamedTuple):
     """Which tasks a list shows; None means any."""
 
     status: str | None = None
@@ -72,79 +69,39 @@ def number_of(id: str) -> int:
     return number if task_id(number) == id else 0
 
 
+def folded(title: str, description: str | None) -> str:
+    """The text to search; words have no line breaks, so none spans title and description."""
+    return (title if description is None else f"{title}\n{description}").casefold()
+
+
 def get(db: Connection, id: str) -> Task:
     """A task by its id; ERR_NOT_FOUND."""
-    row = db.execute(
-        f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE number = ?", (number_of(id),)
-    ).fetchone()
+    number = number_of(id)
+    db.look_ahead((partial(_row, db, number), partial(_dependencies, db, number)))
+    row = _row(db, number)
     if row is None:
         message = f"there is no task {id}: task_list shows the tasks there are"
         raise Refused("ERR_NOT_FOUND", message, task_id=id)
-    others = db.execute(
-        "SELECT depends_on FROM task_dependencies WHERE task = ? ORDER BY position", (row[0],)
-    )
-    task = Task._make((*row, tuple(task_id(number) for (number,) in others)))
+    task = Task._make((*row, _dependencies(db, number)))
     _check_exact([task])
     return task
+
+
+def _row(db: Connection, number: int) -> Any:
+    query = f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE number = ?"
+    return db.execute(query, (number,)).fetchone()
+
+
+def _dependencies(db: Connection, number: int) -> tuple[str, ...]:
+    others = db.execute(
+        "SELECT depends_on FROM task_dependencies WHERE task = ? ORDER BY position", (number,)
+    )
+    return tuple(task_id(number) for (number,) in others)
 
 
 def next_states(task: Task) -> tuple[Status, ...]:
     """The moves that the state machine allows."""
     return TRANSITIONS[Status(task.status)]
-
-
-def needs(db: Connection, task: Task) -> dict[str, list[str]]:
-    """What each legal move still needs; moves that need nothing are left out."""
-    return all_needs(db, [task])[0]
-
-
-def all_needs(db: Connection, found: Sequence[Task]) -> list[dict[str, list[str]]]:
-    """The same of several tasks, in one question."""
-    rows: list[Any] = db.execute(
-        f"SELECT number FROM tasks AS t WHERE number IN ({', '.join('?' * len(found))}) AND EXISTS"
-        " (SELECT 1 FROM thoughts WHERE task = t.task_id AND seq > t.attempt_seq)",
-        [task.number for task in found],
-    ).fetchall()
-    proven = {number for (number,) in rows}
-    return [_needs(db, task, has_evidence=task.number in proven) for task in found]
-
-
-def _needs(db: Connection, task: Task, *, has_evidence: bool) -> dict[str, list[str]]:
-    missing: dict[str, list[str]] = {}
-    for status in next_states(task):
-        if status in NEEDS_DEPENDENCIES and task.open_dependencies:
-            names = named(blockers(db, task.number))
-            missing[status] = [f"dependencies that are DONE or CANCELLED: {names}"]
-        if status in TERMINAL and not has_evidence:
-            missing.setdefault(status, []).append("a thought about this attempt")
-    return missing
-
-
-class Blocker(NamedTuple):
-    """A dependency that is not DONE or CANCELLED yet."""
-
-    task_id: str
-    status: str
-
-    def __str__(self) -> str:
-        return f"{self.task_id} ({self.status})"
-
-
-def blockers(db: Connection, number: int) -> list[Blocker]:
-    """The open dependencies of a task, in their order."""
-    rows = db.execute(
-        "SELECT t.number, t.status FROM task_dependencies AS d JOIN tasks AS t"
-        " ON t.number = d.depends_on WHERE d.task = ? AND t.status NOT IN ('DONE', 'CANCELLED')"
-        " ORDER BY d.position",
-        (number,),
-    )
-    return [Blocker(task_id(number), str(status)) for number, status in rows]
-
-
-def named(found: Sequence[object]) -> str:
-    """A list in words, of which only the beginning is named."""
-    more = len(found) - MAX_NAMED
-    return ", ".join(map(str, found[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def find(
@@ -166,19 +123,24 @@ def page(
     """The same, each made of some columns."""
     select = f"SELECT {', '.join(columns)} FROM tasks"
     if search is not None and search.split():
-        matches = index.find(db, search, *_clause(wanted))
+        matches = db.engine.task_search.find(db, search, *_clause(wanted))
         shown, query = matches[offset : offset + limit], f"{select} WHERE number = ?"
         made = [make(*row) for number in shown for row in db.execute(query, (number,))]
         total = len(matches)
     else:
-        made = list(starmap(make, _page(db, select, wanted, limit, offset)))
+        rows = partial(_page, db, select, wanted, limit, offset)
+        db.look_ahead((rows, partial(_count, db, wanted)))
+        made = list(starmap(make, rows()))
         total = _count(db, wanted)
     _check_exact(made)
     return made, total
 
 
-def queue(db: Connection, wanted: Filter, *, besides: Sequence[str] | None = ()) -> Iterator[Task]:
-    """What can be worked on, neither terminal nor blocked: by priority, then progress, then age.
+def queue(
+    db: Connection, wanted: Filter, most: int, *, besides: Sequence[str] | None = ()
+) -> list[Task]:
+    """What can be worked on, neither terminal nor blocked: by priority, then progress, then age; at
+    most so many.
 
     Besides what these sessions hold; of None, besides what any session holds.
     """
@@ -188,42 +150,34 @@ def queue(db: Connection, wanted: Filter, *, besides: Sequence[str] | None = ())
     elif besides:
         clause += f" AND (holder IS NULL OR holder NOT IN ({', '.join('?' * len(besides))}))"
         values += besides
-    for row in db.execute(
+    rows = db.execute(
         f"SELECT {', '.join(LISTED)} FROM tasks WHERE is_ready = 1{clause}"
-        " ORDER BY urgency, remaining, number",
-        values,
-    ):
-        task = Task(*row)
-        _check_exact([task])
-        yield task
+        " ORDER BY urgency, remaining, number LIMIT ?",
+        (*values, most),
+    )
+    found = list(starmap(Task, rows))
+    _check_exact(found)
+    return found
 
 
 def held(
-    db: Connection, wanted: Filter, *, besides: str | None, condition: str, value: str
-) -> dict[str, int]:
-    """How many tasks of the queue each session holds, besides one; of those that a condition on
-    `holder` picks.
+    db: Connection, wanted: Filter, besides: str | None, also: str
+) -> list[tuple[str, int, str]]:
+    """How many tasks of the queue each session holds, besides one; and a value that is asked for in
+    SQL about `holder`.
     """
     clause, values = _clause(wanted, of_held=True)
-    rows = db.execute(
-        "SELECT holder, count(*) FROM tasks WHERE is_ready = 1 AND holder IS NOT NULL"
-        f" AND holder IS DISTINCT FROM ?{clause} GROUP BY holder HAVING {condition}",
-        (besides, *values, value),
-    )
-    return dict(rows.fetchall())
+    rows: list[Any] = db.execute(
+        f"SELECT holder, count(*), {also} FROM tasks WHERE is_ready = 1 AND holder IS NOT NULL"
+        f" AND holder IS DISTINCT FROM ?{clause} GROUP BY holder",
+        (besides, *values),
+    ).fetchall()
+    return rows
 
 
 def count_ready(db: Connection, wanted: Filter) -> int:
     """How many tasks the queue has."""
     return _count(db, wanted, only_ready=True)
-
-
-def has_evidence(db: Connection, task: Task) -> bool:
-    row = db.execute(
-        "SELECT 1 FROM thoughts WHERE task = ? AND seq > ? LIMIT 1",
-        (task.task_id, task.attempt_seq),
-    ).fetchone()
-    return row is not None
 
 
 # Rows.

@@ -95,8 +95,8 @@ class Timeline:
     def _newest_steps(self, types: Sequence[str], last: int, count: int) -> list[int]:
         """Where the newest steps end, newest first."""
         rows = self._db.execute(
-            "SELECT seq + (kind = 'deed' AND EXISTS (SELECT 1 FROM ledger AS t"
-            " WHERE t.seq = ledger.seq + 1 AND t.kind = 'deed.text'))"
+            "SELECT CASE WHEN kind = 'deed' AND EXISTS (SELECT 1 FROM ledger AS t"
+            " WHERE t.seq = ledger.seq + 1 AND t.kind = 'deed.text') THEN seq + 1 ELSE seq END"
             f" FROM ledger WHERE {self._where} AND seq <= ?"
             " AND kind IN ('call.exit', 'erasure', 'deed') ORDER BY seq DESC LIMIT ?",
             (*self._values, last, count),

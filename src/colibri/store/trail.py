@@ -1,16 +1,17 @@
 """The decision trail: thoughts, each naming the one before it in its session. Owns `thoughts`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from colibri.core.canonical import MAX_INTEGER
 from colibri.core.frozen import Frozen
-from colibri.core.ledger import ERASED, NO_LEAF
+from colibri.core.ledger import ERASED, NO_LEAF, Entry
+from colibri.store import thought_search
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
-from colibri.store.sqlite import thought_search
 
 _SELECT = """
     SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, l.body
@@ -69,7 +70,7 @@ def record(
     type: str,
     content: str,
     task: str | None,
-) -> Thought:
+) -> Entry:
     """Append a thought to an open session; seq is the place that its record will have."""
     payload: dict[str, object] = {
         "thought_id": thought_id(seq),
@@ -78,6 +79,7 @@ def record(
         "content": content,
         "prev": session.last_leaf.hex(),
     }
+    count = thought_search.count(db)
     entry = append("thought", payload, session=session.session_id, task=task)
     assert entry.seq == seq
     db.execute(
@@ -88,8 +90,8 @@ def record(
         "UPDATE sessions SET record_count = record_count + 1, last_leaf = ? WHERE session_id = ?",
         (entry.leaf, session.session_id),
     )
-    thought_search.add(db)
-    return get(db, seq)
+    thought_search.add(db, count + 1)
+    return entry
 
 
 def get(db: Connection, seq: int) -> Thought:
@@ -143,12 +145,15 @@ def find(
     With `most_bytes` the page ends before the thought whose text would be too much, but has one.
     """
     if search is None:
-        rows, total = _page(db, wanted, limit, offset, newest=order == "newest"), _count(db, wanted)
+        page = partial(_page, db, wanted, limit, offset, newest=order == "newest")
+        db.look_ahead((page, partial(_count, db, wanted)))
+        rows, total = page(), _count(db, wanted)
     else:
         matches = thought_search.find(db, search, *_clause(wanted), _order(wanted))
         if order != "best":
             matches.sort(reverse=order == "newest")
         shown, query = matches[offset : offset + limit], f"{_SELECT} WHERE t.seq = ?"
+        db.look_ahead(partial(db.execute, query, (seq,)) for seq in shown)
         rows, total = (db.execute(query, (seq,)).get for seq in shown), len(matches)
     found: list[Thought] = []
     size = 0
@@ -163,14 +168,26 @@ def find(
 
 def _page(
     db: Connection, wanted: Filter, limit: int, offset: int, *, newest: bool
-) -> Iterator[Any]:
+) -> Iterable[Any]:
     """The places alone are all in an index, so that what is skipped costs no look at its row."""
     clause, values = _clause(wanted)
     way = "DESC" if newest else "ASC"
     order = f"{_order(wanted)} {way}"
     page = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} LIMIT ? OFFSET ?"
     query = f"{_SELECT} WHERE t.seq IN ({page}) ORDER BY t.seq {way}"
-    yield from db.execute(query, (*values, limit, offset))
+    return db.execute(query, (*values, limit, offset))
+
+
+def decisions(
+    db: Connection, *, session: str | None, task: str | None, before: str, most: int
+) -> list[Thought]:
+    """What was decided about a task, or in a session about no task, the newest first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE t.type = 'decision' AND l.at < ?"
+        " AND (t.task = ? OR t.session = ? AND t.task IS NULL) ORDER BY t.seq DESC LIMIT ?",
+        (before, task, session, most),
+    ).fetchall()
+    return [_thought(db, row) for row in rows]
 
 
 def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:

@@ -1,26 +1,35 @@
-"""Verification of what the database holds: the log, the rules, and the rows beside it.
+"""Verification of what the database holds: the log, the rules, and the rows of the tables.
 
 `verify` looks at everything, `verify_session` at the log from a session's opening to its seal,
-`verify_task` at the records that name a task and at those of its dependencies, `check_range` at
-some records for themselves.
+`check_range` at some records for themselves. task_verification.py looks at one task.
 """
 
 from collections.abc import Callable, Iterable
-from itertools import groupby
 
-from colibri.core.check.kinds import Erasure, TaskFields, read_one
+from colibri.core.check.kinds import Erasure, read_one
 from colibri.core.check.log import STRETCH, LogCheck
+from colibri.core.check.rows import Rows
 from colibri.core.check.rules import Rules
-from colibri.core.check.sessions import Sessions
-from colibri.core.check.tasks import Tasks
 from colibri.core.ledger import Entry, Head
-from colibri.core.report import MAX_LISTED, NO_HEAD, Break, Findings, Note, Report
-from colibri.store import ledger, proofs, sessions, trail
+from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
+from colibri.core.rows import Row
+from colibri.core.witness import NOTHING, Comparison, Witnesses
+from colibri.store import (
+    deed_rows,
+    key_rows,
+    ledger,
+    log_tree,
+    proofs,
+    sessions,
+    task_rows,
+    trail,
+    witnessed,
+)
 from colibri.store.connection import Connection
-from colibri.store.sqlite import altered_deeds, altered_keys, altered_tasks
 
 SLICE = 10_000  # records that are read in one transaction
 START = -(2**63)  # a row may have any number
+_LEAF = Row._fields.index("leaf")
 
 Pause = Callable[[], None]
 
@@ -30,61 +39,79 @@ def verify(
     *,
     upto: int | None = None,
     head: Head | None = None,
+    witnesses: Witnesses = NOTHING,
     rows: bool = True,
     pause: Pause,
     slice_size: int = SLICE,
 ) -> Report:
     """Recompute the log, replay the records of tasks and sessions, compare the rows with them.
 
-    A head from outside is always reached. Without rows, only the log is looked at.
+    A head from outside is always reached, and so are witnesses. Without rows, only the log is
+    looked at.
     """
     last = ledger.last_seq(db)
     if upto is not None:
-        last = min(last, max(upto, head.seq if head else 0))
-    log = _Log(db, head, rows=rows)
+        outside = (head.seq if head else 0, *(one.size for one in witnesses.found))
+        last = min(last, max(upto, *outside))
+    log = _Log(db, head, witnesses, rows=rows)
     log.read(last, pause, slice_size)
     if log.found.sound and log.rules.calls.has_repeated_ids():
-        log = _Log(db, head, rows=rows, remember=True)
+        log = _Log(db, head, witnesses, rows=rows, remember=True)
         log.read(last, pause, slice_size)
     with db:  # one read transaction: the rows and all the records that they follow from
         erased = _excuse(db, log.check, last)
         report = log.check.finish(last)
-        if not log.found.sound or not rows:
+        if not log.found.sound:
             return report
-        rules, fit = log.rules, log.thoughts.fit
-        if not _catch_up(db, rules, last, erased):
-            return report.with_notes(_UNREADABLE)
-        altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
-        report = _with(report, "altered-task", altered_tasks.altered(db, rules.tasks))
-        report = _with(report, "altered-session", altered)
-        report = _with(report, "altered-deed", log.deeds.altered(rules.deeds.rows))
-        return _with(report, "altered-session", altered_keys.altered(db, rules.calls.firsts, last))
+        report = witnessed.tell(report, log.outside.judge(log.check.seq), head, witnesses.problems)
+        if not rows:
+            return report
+        if not _catch_up(db, log.rules, last, erased):
+            return report.with_notes(UNREADABLE)
+        return _with_rows(db, log, report, last)
+
+
+def _with_rows(db: Connection, log: "_Log", report: Report, last: int) -> Report:
+    """A report with the rows that do not follow from the records."""
+    rules, fit = log.rules, log.thoughts.fit
+    altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
+    report = _with(report, "altered-task", task_rows.altered(db, rules.tasks))
+    report = _with(report, "altered-session", altered)
+    report = _with(report, "altered-deed", log.deeds.altered(rules.deeds.rows))
+    report = _with(report, "altered-tree", log.tree.altered())
+    return _with(report, "altered-session", key_rows.altered(db, rules.calls.firsts, last))
 
 
 class _Log:
-    """A whole log as it is read, and the rows of thoughts beside it."""
+    """A whole log as it is read, and the rows of its thoughts."""
 
     def __init__(
-        self, db: Connection, head: Head | None, *, rows: bool, remember: bool = False
+        self,
+        db: Connection,
+        head: Head | None,
+        witnesses: Witnesses,
+        *,
+        rows: bool,
+        remember: bool = False,
     ) -> None:
         self.found, self.thoughts = Findings(), trail.Comparison(db)
-        self.deeds = altered_deeds.Comparison(db)
-        self.rules = Rules(self.found, remember=remember)
+        self.rules, self.deeds = Rules(self.found, remember=remember), deed_rows.Comparison(db)
         log = ledger.log_id(db)
+        self.outside = Comparison(log, witnesses)
+        self.tree = log_tree.Comparison(db, rows=rows)
         self.check = LogCheck(log, _Table(db), self.found, head=head, rules=self.rules)
         self._db = db
         self._rows = rows
 
     def read(self, last: int, pause: Pause, slice_size: int) -> None:
-        _read(
-            self._db,
-            self.check,
-            START,
-            last,
-            pause=pause,
-            on_slice=self._on_slice,
-            slice_size=slice_size,
-        )
+        _read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
+
+    def _take(self, rows: Rows) -> None:
+        self.check.take(rows)
+        if self.found.sound:
+            leaves = [row[_LEAF] for row in rows]
+            self.tree.take(leaves)
+            self.outside.take(rows[0][0], leaves)
 
     def _on_slice(self, seq: int) -> None:
         if self._rows:
@@ -105,50 +132,26 @@ def verify_session(
     if upto is not None:
         last = min(last, upto)
     found = Findings()
-    rules = Rules(found, session=id)
+    rules, deeds = Rules(found, session=id), deed_rows.Comparison(db, first)
     check = _check_from(db, first, found, rules)
-    _read(db, check, first, last, pause=pause, slice_size=slice_size)
+
+    def on_slice(seq: int) -> None:
+        deeds.go_on(rules.deeds.rows, seq)
+        rules.deeds.rows.clear()
+
+    _read(db, check.take, first, last, pause, on_slice, slice_size)
     with db:
         erased = _excuse(db, check, last)
         report = check.finish(last)
         if found.sound and _catch_up(db, rules, last, erased, session=id):
             altered = proofs.altered_session(db, rules.sessions, sessions.get(db, id))
             report = _with(report, "altered-session", altered)
+            altered = deeds.altered_of(id, rules.deeds.rows, first)
+            report = _with(report, "altered-deed", altered)
         elif found.sound:
-            report = report.with_notes(_UNREADABLE)
+            report = report.with_notes(UNREADABLE)
     outside = f"records before {first} and after {last}, the moves of tasks, and the indexes"
     return report.with_notes(Note("scope", outside))
-
-
-def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:
-    """Each record that names a task, for itself; its moves, replayed; its row."""
-    with db:
-        newest = ledger.last_seq(db)
-        last = newest if upto is None else min(upto, newest)
-        own = [seq for seq in ledger.seqs_of_task(db, id) if seq <= last]
-        breaks = [broken for first, end in _runs(own) for broken in check_range(db, first, end)]
-        about = Note(
-            "scope", "records that do not name the task, calls that are open, and the indexes"
-        )
-        notes = [NO_HEAD, about]
-        if breaks:
-            notes.append(Note("skipped", "the moves and the row of the task"))
-        else:
-            found = Findings()
-            replay = _replay_task(db, id, found, last)
-            breaks += found.listed()[1]
-            problems = () if replay is None else altered_tasks.of_task(db, id, replay)
-            breaks += [Break(None, "altered-task", one) for one in problems]
-            notes += [_UNREADABLE] if replay is None else []
-        return Report(
-            record_count=len(own),
-            broken_count=len(breaks),
-            breaks=tuple(breaks[:MAX_LISTED]),
-            head=Head(own[-1], ledger.leaf_at(db, own[-1]) or b"") if own else None,
-            open_calls=(),
-            erased=(),
-            not_checked=tuple(notes),
-        )
 
 
 def check_range(db: Connection, first: int, last: int) -> list[Break]:
@@ -156,16 +159,9 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
     with db:
         check = _check_from(db, first, Findings())
         last = min(last, ledger.last_seq(db))
-        _read(db, check, first, last, pause=lambda: None)
+        _read(db, check.take, first, last, pause=lambda: None)
         _excuse(db, check, last)
         return list(check.finish(last).breaks)
-
-
-def _runs(seqs: Iterable[int]) -> Iterable[tuple[int, int]]:
-    """The first and the last of those that follow one another."""
-    for _, run in groupby(enumerate(seqs), lambda one: one[1] - one[0]):
-        members = [seq for _, seq in run]
-        yield members[0], members[-1]
 
 
 class _Table:
@@ -201,15 +197,14 @@ def _check_from(
 
 def _read(
     db: Connection,
-    check: LogCheck,
+    take: Callable[[Rows], None],
     first: int,
     last: int,
-    *,
     pause: Pause,
     on_slice: Callable[[int], None] = lambda seq: None,
     slice_size: int = SLICE,
 ) -> None:
-    """Show the check the rows from a seq to another, in slices.
+    """Hand over the rows from a seq to another, in slices.
 
     Each has its own read transaction, and pause() runs between two of them, so that the write-ahead
     log can be checkpointed and others can be served. Within each, on_slice is told how far it is.
@@ -221,7 +216,7 @@ def _read(
                 size = min(STRETCH, slice_size - done)
                 rows = ledger.stretch(db, first, last, size)
                 if rows:
-                    check.take(rows)
+                    take(rows)
                     first = rows[-1][0] + 1
                 more = len(rows) == size
                 if not more:
@@ -273,46 +268,7 @@ def _catch_up(
     return True
 
 
-def _replay_task(db: Connection, id: str, found: Findings, last: int) -> Tasks | None:
-    """A task's records, replayed beside those of all that it ever depended on and of the sessions
-    that held it; None if one of them cannot be read. Only what its own records up to a seq break is
-    found.
-    """
-    ignored, reasons = Findings(), dict[str, list[str | None]]()
-    known = Sessions(ignored)
-    replay = Tasks(found, known, whole=False)
-    for row in ledger.rows(db, sorted(_needed_for(db, id))):
-        replay.found = found if row.task == id and row.seq <= last else ignored
-        said = read_one(row)
-        if said is None and row.body is not None:
-            return None
-        if row.kind == "session.open":
-            known.open(row, said, None)
-        elif row.kind == "session.seal":
-            known.seal(row, said, None)
-        elif row.kind == "thought":
-            replay.name(row)
-            reasons.setdefault(row.call, []).append(row.task)
-        elif row.kind in ("task", "task.text"):
-            replay.take(row, said, lambda row: reasons.get(row.call, ()))
-    return replay
-
-
-def _needed_for(db: Connection, id: str) -> set[int]:
-    """The records that name a task, or what it ever depended on, and the ends of its holders."""
-    own = [*ledger.rows(db, ledger.seqs_of_task(db, id))]
-    seqs = {row.seq for row in own}
-    for row in own:
-        said = read_one(row) if row.kind == "task" else None
-        if isinstance(said, TaskFields):
-            for other in said.set.get("depends_on", (None, ()))[1]:
-                seqs.update(ledger.seqs_of_task(db, other))
-            for holder in filter(None, said.set.get("holder", ())):
-                seqs.update(sessions.ends_of(db, holder))
-    return seqs
-
-
-_UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
+UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
 
 
 def _with(report: Report, what: str, details: Iterable[str]) -> Report:

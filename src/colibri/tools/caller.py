@@ -1,14 +1,16 @@
 """What several tools share: finding the caller's session, and handling a call sent twice."""
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
 
 from colibri.store import claims, keys, sessions
+from colibri.store.connection import Connection
 from colibri.store.keys import First, Key
 from colibri.store.sessions import Session
 from colibri.tools.text import AgentId, CallKey, SessionId
-from colibri.tools.tool import Work
+from colibri.tools.tool import Read, Work
 
 SessionOf = Annotated[SessionId | None, Meta(description="your session, if you have several")]
 AgentOf = Annotated[AgentId | None, Meta(description="your name, if not your session's")]
@@ -31,6 +33,16 @@ def required(work: Work, purpose: str) -> Session:
     if session is None:
         raise claims.without_session(purpose)
     return session
+
+
+def session_reads(db: Connection, session: str | None) -> list[Read]:
+    """What finding the caller's session asks."""
+    return [] if session is None else [partial(sessions.find, db, session)]
+
+
+def key_reads(db: Connection, key: Key | None) -> list[Read]:
+    """What looking for an earlier call with a key asks."""
+    return [] if key is None else [partial(keys.find, db, key, {}, compare=False)]
 
 
 def made_before(work: Work, key: Key | None) -> int | None:

@@ -4,11 +4,12 @@ import json
 import os
 import sys
 
-from colibri.tools import proofs, schema, skills, system, tasks, trail
+from colibri.tools import proofs, queue, schema, skills, system, tasks, trail
 from colibri.tools.tool import Tool
 
 CATALOGUE: tuple[Tool, ...] = (
     *tasks.TOOLS,
+    *queue.TOOLS,
     *trail.TOOLS,
     *proofs.TOOLS,
     *skills.TOOLS,

@@ -22,6 +22,9 @@ from colibri.tools.tool import Answer, Tool, is_struct
 
 JSON = dict[str, Any]
 
+# Claude Code shows its model the tools with this mark at once, and hides others behind a search.
+ALWAYS_LOAD = "anthropic/alwaysLoad"
+
 # Left out of tools/list, where every word costs a model tokens in every turn.
 _UNSAID = frozenset({"examples", "pattern", "minLength", "minItems", "maxLength"})
 
@@ -40,6 +43,8 @@ def listing(tool: Tool) -> JSON:
         shown["annotations"] |= {"destructiveHint": False, "idempotentHint": tool.idempotent}
     if tool.output is not None:
         shown["outputSchema"] = output_schema(tool.output)
+    if tool.opens_work:
+        shown["_meta"] = {ALWAYS_LOAD: True}
     return shown
 
 

@@ -11,18 +11,19 @@ from colibri.core.modes import Capability
 from colibri.core.skills import matches
 from colibri.store import skills
 from colibri.store.skills import Found
+from colibri.tools.text import Words
 from colibri.tools.tool import Tool, Work, tool
 
 SkillCapability = Literal["read", "write", "spawn", "audit", "admin"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INSTALLED = os.path.join(_PACKAGE, "skills")
-_SOURCE = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), ".agents", "skills")
+_SOURCE = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "plugin", "skills")
 
 
 class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     search: Annotated[
-        Annotated[str, Meta(max_length=256)] | None,
+        Words | None,
         Meta(description="words that all occur in name or description, in any case"),
     ] = None
     capability: Annotated[

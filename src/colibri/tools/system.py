@@ -26,7 +26,7 @@ class Database(Struct):
     status: str
     size_bytes: Count
     wal_bytes: Count
-    sqlite_version: str | None
+    engine: str | None
 
 
 class Condition(Struct):

@@ -1,7 +1,7 @@
 """The task tools: plan work, see what is unblocked, move it only along legal edges."""
 
 from collections.abc import Callable
-from itertools import islice
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,16 +10,36 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from colibri.core.errors import Invalid
 from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.modes import Capability
-from colibri.store import claims, task_changes, tasks, trail
+from colibri.store import task_changes, task_needs, tasks, trail
 from colibri.store.claims import Asked
+from colibri.store.connection import Connection
 from colibri.store.keys import Key
 from colibri.store.sessions import Session
 from colibri.store.task_changes import Change
 from colibri.store.tasks import Filter, Task
-from colibri.tools.caller import AgentOf, KeyOf, SessionOf, keep, made_before, required, working
+from colibri.tools.caller import (
+    AgentOf,
+    KeyOf,
+    SessionOf,
+    keep,
+    key_reads,
+    made_before,
+    required,
+    session_reads,
+    working,
+)
 from colibri.tools.issues import issue
-from colibri.tools.text import Content, Description, Name, SessionId, TaskId, ThoughtType, Title
-from colibri.tools.tool import Answer, Offset, Tool, Work, next_offset, tool
+from colibri.tools.text import (
+    Content,
+    Description,
+    Name,
+    SessionId,
+    TaskId,
+    ThoughtType,
+    Title,
+    Words,
+)
+from colibri.tools.tool import Answer, Offset, Read, Tool, Work, next_offset, tool
 
 Priority = Literal["low", "medium", "high", "critical"]
 StatusName = Literal["INIT", "GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY", "DONE", "CANCELLED"]
@@ -113,22 +133,11 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
     holder: Annotated[SessionId | None, Meta(description="only what this session holds")] = None
     search: Annotated[
-        Annotated[str, Meta(max_length=256)] | None,
+        Words | None,
         Meta(description="words that all occur in title or description, in any case"),
     ] = None
     limit: Annotated[Annotated[int, Meta(ge=1, le=500)], Meta(description="tasks per page")] = 50
     offset: Offset = 0
-    session_id: SessionOf = None
-    agent_id: AgentOf = None
-
-
-class NextActions(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    ALIASES: ClassVar = {"project_id": "project"}
-
-    project: Annotated[Name | None, Meta(description="only this project")] = None
-    assignee: Annotated[Name | None, Meta(description="only this assignee")] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=100)], Meta(description="how many")] = 10
-    claim: Annotated[bool, Meta(description="take the first of them, and show only that")] = False
     session_id: SessionOf = None
     agent_id: AgentOf = None
 
@@ -167,42 +176,43 @@ class Detail(Whole):
     needs: dict[str, list[str]]
 
 
-class Action(Row):
-    next_states: tuple[StatusName, ...]
-    needs: dict[str, list[str]]
-    description: str | UnsetType | None = UNSET  # of one that was claimed
-
-
 class Page(Answer):
     tasks: list[Row]
     total_count: int
     next_offset: int | None
 
 
-class Queue(Answer):
-    tasks: list[Action]
-    total_count: int
-    held_by_others: int
-
-
 # Handlers.
+
+
+def _create_reads(db: Connection, args: Create, session: str | None) -> list[Read]:
+    return [
+        *session_reads(db, session),
+        *key_reads(db, _key(args)),
+        partial(task_changes.ask_create, db, args.depends_on),
+    ]
 
 
 @tool(
     "task_create",
     "Create a task",
     "Plan a piece of work. It begins in INIT; task_update moves it on.",
+    reads=_create_reads,
 )
 def create(work: Work, args: Create) -> Made:
     working(work)
     fields = {name: getattr(args, name) for name in (*FIELDS, *TEXT_FIELDS) if name != "status"}
-    key = None if args.key is None else Key("task_create", "", args.key)
+    key = _key(args)
     made = made_before(work, key)
     if made is not None:
         return Made(*(*_whole(tasks.get(work.db, tasks.task_id(made))), True))
     task = task_changes.create(work.db, work.record, fields=fields, now=work.now)
     keep(work, key, task.number)
     return Made(*(*_whole(task), False))
+
+
+def _key(args: Create) -> Key | None:
+    return None if args.key is None else Key("task_create", "", args.key)
 
 
 @tool(
@@ -213,10 +223,24 @@ def create(work: Work, args: Create) -> Made:
     capability=Capability.BROWSE,
 )
 def get(work: Work, args: Get) -> Detail:
-    task = tasks.get(work.db, args.task_id)
-    blockers = [one.task_id for one in tasks.blockers(work.db, task.number)]
-    moves = tasks.next_states(task), tasks.needs(work.db, task)
+    db, number = work.db, tasks.number_of(args.task_id)
+    db.look_ahead(
+        (
+            partial(tasks.get, db, args.task_id),
+            partial(task_needs.blockers, db, number),
+            partial(task_needs.with_evidence, db, [number]),
+        )
+    )
+    task = tasks.get(db, args.task_id)
+    blockers = [one.task_id for one in task_needs.blockers(work.db, task.number)]
+    moves = tasks.next_states(task), task_needs.needs(work.db, task, work.rules)
     return Detail(*(*_whole(task), blockers, *moves))
+
+
+def _update_reads(db: Connection, args: Update, session: str | None) -> list[Read]:
+    with_thought = args.thought is not UNSET
+    ask = partial(task_changes.ask_update, db, args.task_id, session, with_thought=with_thought)
+    return [*session_reads(db, session), ask]
 
 
 @tool(
@@ -227,6 +251,8 @@ def get(work: Work, args: Get) -> Detail:
     " attempt; CANCELLED at any time. DONE and CANCELLED are final and need a thought about this"
     " attempt; APPLY and later need every dependency DONE or CANCELLED. Moving a free task claims"
     " it for your session; what another session holds is refused.",
+    reads=_update_reads,
+    opens_work=True,
 )
 def update(work: Work, args: Update) -> Whole:
     session = required(work, "to claim a task") if args.claim is True else working(work)
@@ -234,7 +260,7 @@ def update(work: Work, args: Update) -> Whole:
     fields = {name: given[name] for name in _CHANGEABLE if given[name] is not UNSET}
     steps = [] if args.status is UNSET else args.status
     change = Change(
-        asked=_asked(work, session, args.claim, moves=bool(steps)),
+        asked=asked(work, session, args.claim, moves=bool(steps)),
         steps=[steps] if isinstance(steps, str) else steps,
         fields=fields,
         expected_version=args.expected_version,
@@ -259,7 +285,7 @@ def _recording(work: Work, args: Update) -> Callable[[], object]:
     )
 
 
-def _asked(work: Work, session: Session | None, claim: bool | UnsetType, *, moves: bool) -> Asked:
+def asked(work: Work, session: Session | None, claim: bool | UnsetType, *, moves: bool) -> Asked:
     return Asked(
         session=session,
         claim=None if claim is UNSET else claim,
@@ -284,37 +310,11 @@ def find(work: Work, args: List) -> Page:
     return Page(rows, total, next_offset(args.offset, len(rows), total))
 
 
-@tool(
-    "task_next_actions",
-    "What to do next",
-    "What you can work on now: what you hold, then what is free, the most urgent first; each with"
-    " the states it may move to and what these still need. With claim: true the first of them is"
-    " yours at once.",
-    only_reads=lambda args: not args.claim,
-)
-def next_actions(work: Work, args: NextActions) -> Queue:
-    session = required(work, "to claim a task") if args.claim else working(work)
-    wanted = Filter(project=args.project, assignee=args.assignee)
-    queue, others = claims.queue(
-        work.db, wanted, work.session, now=work.now, minutes=work.config.claim_minutes
-    )
-    found = [*islice(queue, 1 if args.claim else args.limit)]
-    if args.claim:
-        change = Change(asked=_asked(work, session, claim=True, moves=False))
-        found = [task_changes.update(work.db, work.record, one.task_id, change) for one in found]
-    total = tasks.count_ready(work.db, wanted) - others
-    actions = []
-    for task, needs in zip(found, tasks.all_needs(work.db, found), strict=True):
-        told = task.description if args.claim else UNSET
-        actions.append(Action(*(*_row(task), tasks.next_states(task), needs, told)))
-    return Queue(actions, total, others)
-
-
-_row = attrgetter(*Row.__struct_fields__)  # in their order
+row_of = attrgetter(*Row.__struct_fields__)  # in their order
 
 
 def _whole(task: Task) -> tuple[Any, ...]:
-    return (*_row(task), task.description, task.depends_on)
+    return (*row_of(task), task.description, task.depends_on)
 
 
-TOOLS: tuple[Tool, ...] = (create, get, update, find, next_actions)
+TOOLS: tuple[Tool, ...] = (create, get, update, find)

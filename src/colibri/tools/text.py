@@ -67,6 +67,7 @@ Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE
 ThoughtType = Literal["plan", "analysis", "decision", "reflection"]
 Content = Annotated[str, Meta(min_length=1, max_length=65_536, extra={"text": PROSE})]
 Description = Annotated[str, Meta(max_length=8000, extra={"text": PROSE})]
+Words = Annotated[str, Meta(max_length=256, extra={"text": PROSE})]  # to search for
 
 
 def rule_of(annotation: Any) -> Rule | None:

@@ -35,6 +35,10 @@ class Work(Protocol):
         """The project's rules; of a writing call alone."""
 
     @property
+    def rules(self) -> "Gates | None":
+        """The same of any call, if the server knows them."""
+
+    @property
     def caller(self) -> "Caller":
         """The process and the client that sent this call."""
 
@@ -78,6 +82,9 @@ class Work(Protocol):
 
 
 Handler = Callable[[Any, Any], object]
+# With the connection, the arguments, and the session that probably sends the call.
+Read = Callable[[], object]
+Reads = Callable[[Any, Any, str | None], list[Read]]
 
 
 # Characters of text on one page of long rows; other rows are small enough for the largest limit.
@@ -114,9 +121,11 @@ class Tool:
     sliced: bool = False  # a long read, with one transaction for each slice
     session: SessionRole = "caller"  # what its session_id argument means
     only_reads: Callable[[Any], bool] | None = None  # whether these arguments change nothing
+    reads: Reads | None = None  # what it reads first: functions that ask the store just for that
+    opens_work: bool = False  # an agent needs it before it can look for others
 
 
-def tool(
+def tool(  # noqa: PLR0913 - what a tool declares
     name: str,
     title: str,
     description: str,
@@ -125,6 +134,7 @@ def tool(
     pattern: Pattern = "B",
     session: SessionRole = "caller",
     only_reads: Callable[[Any], bool] | None = None,
+    reads: Reads | None = None,
     **run: bool,
 ) -> Callable[[Handler], Tool]:
     """Make a tool of a handler, whose annotations are the types of its arguments and answer."""
@@ -142,6 +152,7 @@ def tool(
         idempotent=not changes,
         session=session,
         only_reads=only_reads,
+        reads=reads,
         **run,
     )
 

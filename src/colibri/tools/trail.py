@@ -1,20 +1,39 @@
-"""The tools of the decision trail: sessions, thoughts, and verification of the log."""
+"""The tools of the decision trail: sessions and thoughts."""
 
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from colibri.core import report as core
 from colibri.core.errors import Invalid
 from colibri.core.modes import Capability
-from colibri.store import brief, sessions, tasks, trail
+from colibri.store import brief, sessions, task_needs, tasks, thought_search, trail
+from colibri.store.connection import Connection
 from colibri.store.keys import Key
-from colibri.store.sqlite.expected import foreign
-from colibri.tools.caller import AgentOf, KeyOf, SessionOf, keep, made_before, required
+from colibri.tools.caller import (
+    AgentOf,
+    KeyOf,
+    SessionOf,
+    keep,
+    key_reads,
+    made_before,
+    required,
+    session_reads,
+)
 from colibri.tools.issues import issue
-from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId, ThoughtType
-from colibri.tools.tool import MAX_PAGE_BYTES, Answer, Offset, Tool, Work, next_offset, tool
+from colibri.tools.text import AgentId, Content, Intent, SessionId, TaskId, ThoughtType, Words
+from colibri.tools.tool import (
+    MAX_PAGE_BYTES,
+    Answer,
+    Offset,
+    Read,
+    Tool,
+    Work,
+    next_offset,
+    tool,
+)
+from colibri.tools.verification import check
 
 Order = Literal["oldest", "newest", "best"]
 
@@ -83,7 +102,7 @@ class List(Struct, forbid_unknown_fields=True, omit_defaults=True):
     task_id: Annotated[TaskId | None, Meta(description="only about this task")] = None
     type: Annotated[ThoughtType | None, Meta(description="only this kind")] = None
     search: Annotated[
-        Annotated[str, Meta(max_length=256)] | None,
+        Words | None,
         Meta(description="any of these words, or longer ones that begin with them"),
     ] = None
     order: Annotated[Order | None, Meta(description="oldest first; with search, best first")] = None
@@ -108,53 +127,6 @@ class Page(Answer):
     next_offset: int | None
 
 
-class Verify(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    session_id: Annotated[SessionId | None, Meta(description="only this session")] = None
-    task_id: Annotated[TaskId | None, Meta(description="only this task")] = None
-
-    def __post_init__(self) -> None:
-        if self.session_id is not None and self.task_id is not None:
-            raise ValueError("give session_id or task_id, not both")
-
-
-class Broken(Answer):
-    seq: int | None
-    what: str
-    detail: str
-
-
-class Head(Answer):
-    seq: int
-    leaf: str
-
-
-class OpenCall(Answer):
-    seq: int
-    call: str
-    tool: str | None
-    server: str | None
-    at: str
-
-
-class Note(Answer):
-    code: str
-    detail: str
-
-
-class Verdict(Answer):
-    valid: bool
-    record_count: int
-    broken_count: int
-    first_broken_at: int | None
-    breaks: list[Broken]
-    head: Head | None
-    open_call_count: int
-    open_calls: list[OpenCall]
-    erased_count: int
-    erased: list[int]
-    not_checked: list[Note]
-
-
 @tool(
     "audit_session_start",
     "Start a session",
@@ -162,6 +134,7 @@ class Verdict(Answer):
     " merkle_finalize seals it at the end. The brief says where the work stands.",
     alone=True,
     session="opened",
+    opens_work=True,
 )
 def start(work: Work, args: Start) -> Started:
     caller = work.caller._replace(agent=work.agent)
@@ -181,6 +154,8 @@ def start(work: Work, args: Start) -> Started:
             gates=work.gates.digest,
             now=work.now,
         )
+    look = partial(brief.ask, work.db, session.session_id) if args.brief else None
+    work.db.look_ahead((*(() if look is None else (look,)), partial(_at_work, work)))
     return Started(
         *(session.session_id, session.intent, session.task_id, session.agent, session.started_at),
         resumed=args.resume,
@@ -191,12 +166,26 @@ def start(work: Work, args: Start) -> Started:
 
 def _note_of_others(work: Work, id: str) -> str | None:
     """Advice for a caller with several open sessions."""
-    minutes = work.config.claim_minutes
-    found = sessions.at_work(work.db, work.caller, now=work.now, minutes=minutes)
-    others = [other for other, _ in found if other != id]
+    others = [other for other, _ in _at_work(work) if other != id]
     if not others:
         return None
-    return f"name session_id from now on: you also work in {tasks.named(others)}"
+    return f"name session_id from now on: you also work in {task_needs.named(others)}"
+
+
+def _record_reads(db: Connection, args: Record, session: str | None) -> list[Read]:
+    task = [] if args.task_id is None else [partial(tasks.get, db, args.task_id)]
+    keyed = key_reads(db, None if session is None else _key(args, session))
+    count: Read = partial(thought_search.count, db)
+    return [*session_reads(db, session), *task, *keyed, count]
+
+
+def _key(args: Record, session: str) -> Key | None:
+    return None if args.key is None else Key("thought_record", session, args.key)
+
+
+def _at_work(work: Work) -> list[tuple[str, str | None]]:
+    minutes = work.config.claim_minutes
+    return sessions.at_work(work.db, work.caller, now=work.now, minutes=minutes)
 
 
 @tool(
@@ -206,27 +195,37 @@ def _note_of_others(work: Work, id: str) -> str | None:
     " at the end, a reflection. It is chained to the thought before it in your session and"
     " cannot be changed later. With task_id it is the evidence that a task needs before it ends.",
     pattern="A",
+    reads=_record_reads,
+    opens_work=True,
 )
 def record(work: Work, args: Record) -> Recorded:
     session = required(work, "to record a thought")
     if args.task_id is not None:
         tasks.get(work.db, args.task_id)
 
-    key = None if args.key is None else Key("thought_record", session.session_id, args.key)
+    key = _key(args, session.session_id)
     made = made_before(work, key)
     if made is not None:
         return Recorded(*(*_fields(trail.get(work.db, made)), True))
-    thought = trail.record(
-        work.db,
-        work.record,
-        session,
-        seq=work.next_seq,
+    said = {"type": args.type, "content": args.content}
+    entry = trail.record(
+        work.db, work.record, session, seq=work.next_seq, task=args.task_id, **said
+    )
+    keep(work, key, entry.seq)
+    return Recorded(
+        thought_id=trail.thought_id(entry.seq),
+        seq=entry.seq,
+        index=session.record_count,
+        session_id=session.session_id,
+        task_id=args.task_id,
+        agent_id=work.agent,
         type=args.type,
         content=args.content,
-        task=args.task_id,
+        created_at=work.now,
+        prev_hash=session.last_leaf.hex(),
+        hash=entry.leaf.hex(),
+        repeated=False,
     )
-    keep(work, key, thought.seq)
-    return Recorded(*(*_fields(thought), False))
 
 
 @tool(
@@ -254,66 +253,6 @@ def find(work: Work, args: List) -> Page:
 
 
 _fields = attrgetter(*Thought.__struct_fields__)  # in their order
-
-
-@tool(
-    "audit_verify_chain",
-    "Verify the ledger",
-    "Check the account, or only what concerns one session or task: recompute every"
-    " hash, replay the rules, compare the tables. Says whether it is valid, what is broken,"
-    " which calls have not ended and what was not checked.",
-    capability=Capability.VERIFY,
-    pattern="A",
-    sliced=True,
-    session="selected",
-)
-def check(work: Work, args: Verify) -> Verdict:
-    # Imported here: only verification needs the checker.
-    from colibri.store import verify  # noqa: PLC0415
-    from colibri.store.sqlite import indexes  # noqa: PLC0415
-
-    if strange := foreign(work.db):  # then nothing that it returns can be trusted
-        return _verdict(core.only("foreign-schema", strange))
-    if args.session_id is not None:
-        return _verdict(
-            verify.verify_session(work.db, args.session_id, upto=work.before, pause=work.pause)
-        )
-    if args.task_id is not None:
-        tasks.get(work.db, args.task_id)
-        return _verdict(verify.verify_task(work.db, args.task_id, upto=work.before))
-    report = verify.verify(work.db, upto=work.before, pause=work.pause)
-    if report.valid:
-        damage = indexes.damaged(work.db, pause=work.pause)
-        report = report.with_breaks(core.Break(None, "damaged-file", what) for what in damage)
-    if report.valid and report.head is not None:
-        work.set_verified(report.head.seq)
-    return _verdict(report)
-
-
-def _verdict(report: core.Report) -> Verdict:
-    return Verdict(
-        valid=report.valid,
-        record_count=report.record_count,
-        broken_count=report.broken_count,
-        first_broken_at=report.first_broken_at,
-        breaks=[Broken(seq, what, _shown(detail)) for seq, what, detail in report.breaks],
-        head=Head(report.head.seq, report.head.leaf.hex()) if report.head else None,
-        open_call_count=len(report.open_calls),
-        open_calls=[_open(call) for call in report.open_calls[: core.MAX_LISTED]],
-        erased_count=len(report.erased),
-        erased=list(report.erased[: core.MAX_LISTED]),
-        not_checked=[Note(code, _shown(detail)) for code, detail in report.not_checked],
-    )
-
-
-def _open(call: core.OpenCall) -> OpenCall:
-    tool, server = (None if text is None else _shown(text) for text in (call.tool, call.server))
-    return OpenCall(call.seq, call.call, tool, server, call.at)
-
-
-def _shown(text: str) -> str:
-    """Someone else may have written a lone surrogate into the database; no answer can hold it."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 TOOLS: tuple[Tool, ...] = (record, find, check, start)

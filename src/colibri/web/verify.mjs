@@ -1,7 +1,10 @@
 // Check a Colibri evidence bundle, in a browser or under Node, with nothing but the language.
 //
 //     import { verify } from "./verify.mjs";
-//     const verdict = await verify(file, { root: null, head: null });   // "SIZE:HEX", {seq, leaf}
+//     const verdict = await verify(file, { root, head, checkpoint });
+//
+// What the user has from elsewhere may be null: root "SIZE:HEX", head {seq, leaf}, checkpoint
+// {log, size, root}.
 //
 // `file` is a Blob, bytes, or a function that answers the chunks of a file from its beginning. It is
 // read line by line. Nothing is fetched. This follows docs/formats.md (§ is a section there) and gives
@@ -18,10 +21,11 @@
 //      8 erasures    of what can be erased, and it is gone
 //      9 contents    all that the kind of bundle discloses (§8), and nothing else
 //     10 sessions    opened once, thoughts in a row, sealed once under the right root
-//     11 proofs      for thoughts whose session is not here as a whole
+//     11 proofs      for thoughts whose session is not here as a whole; for the last record, that a
+//                    later checkpoint covers it
 //     12 calls       enter, the changes that the tool makes, exit; its arguments fit these
 //     13 tasks       replayed by the rules of §6
-//     14 outside     the root and the head that the user has from elsewhere
+//     14 outside     the root, the head and the checkpoint that the user has from elsewhere
 //     15 verdict     and what was not checked
 //
 // Each record goes through all of them before the next is read. Of steps 1 to 9, only what the first
@@ -192,6 +196,9 @@ class Case {
   seals = new Listed();
   isFitting = false; // whether a seal has the root that was given
   isKnown = false; // whether the head that was given has gone by
+  tree = new Tree(); // of a log, up to the size of the checkpoint that was given
+  stated = null; // the bundle's own checkpoint, if its proof holds
+  covered = 0; // the last record that the checkpoint from elsewhere covers
   found = new Map(); // by step; those from 10 on as 10
   badLines = new Map();
   isSpoilt = false; // whether what builds on these records is not judged
@@ -201,8 +208,8 @@ class Case {
   gated = new Listed(); // moves whose evidence is not here as a whole
   notes = [];
 
-  constructor(root, head) {
-    Object.assign(this, { root, head }); // what the user knows from elsewhere
+  constructor(root, head, checkpoint) {
+    Object.assign(this, { root, head, checkpoint }); // what the user knows from elsewhere
   }
 
   /** Say that a rule is broken, and at which record. */
@@ -223,9 +230,9 @@ class Case {
   }
 }
 
-/** Judge a bundle; root and head are what the caller knows from elsewhere. */
-export async function verify(file, { root = null, head = null } = {}) {
-  const case_ = new Case(root, head);
+/** Judge a bundle; root, head and checkpoint are what the caller knows from elsewhere. */
+export async function verify(file, { root = null, head = null, checkpoint = null } = {}) {
+  const case_ = new Case(root, head, checkpoint);
   try {
     await examine(case_, file);
   } catch (problem) {
@@ -240,7 +247,7 @@ async function examine(case_, file) {
   await readFirst(case_, file);
   if (case_.kind === "log") case_.start = 0;
   else await findScope(case_, file);
-  let head = null;
+  let end = null;
   await read(file, (kind, line) => { // 1, 2
     if (kind === "record") {
       take(case_, line); // 3 to 10, 12, 13
@@ -250,22 +257,24 @@ async function examine(case_, file) {
       }
       if (!case_.isSpoilt) case_.proofs.take(case_, line); // 11
     } else {
-      ({ head } = line);
+      end = line;
     }
   });
   if (case_.last === null) {
     if (case_.found.size === 0) throw new Unfit("empty-bundle");
     return;
   }
-  await checkHead(case_, head, file); // 5
+  await checkHead(case_, end.head, file); // 5
   if (!case_.isWhole) {
     case_.find(6, "missing-record", null, "the one that the scope begins or ends with");
   }
   checkMissing(case_); // 9
   if (case_.isSpoilt) return;
   case_.proofs.end(case_); // 11
+  checkInclusion(case_, end.checkpoint); // 11
   case_.ledger.end(case_); // 12
   checkOutside(case_); // 14
+  checkCheckpoint(case_); // 14
 }
 
 /** One record, through all the steps. */
@@ -281,7 +290,7 @@ function take(case_, [header, nonce, body]) {
   case_.firstSeq ||= record.seq;
   case_.last = record;
   if (case_.isSpoilt) return;
-  if (case_.head?.seq === record.seq) checkSeen(case_, record); // 14
+  checkSeen(case_, record); // 14
   if (record.kind === "session.seal" && disclosed) keepSeal(case_, record);
   if (["task", "thoughts"].includes(case_.kind)) case_.proofs.keep(record);
   if (case_.kind === "thoughts") return;
@@ -318,7 +327,8 @@ const SHAPES = {
   "of-task": "task=id",
   "of-thoughts": "thoughts=id",
   proof: "seq=seq index=int size=int path=hash*64",
-  last: "head=head",
+  last: "head=head checkpoint+=checkpoint",
+  checkpoint: "size=seq root=hash path=hash*64",
   head: "seq=seq leaf=hash",
   header: `v=one log=log seq=seq at=time kind=kind call=uuid session=text? task=text?
     agent=text? payload=hash prev=hash`,
@@ -339,7 +349,7 @@ const SHAPES = {
   erasure: "seqs=some-seqs reason=text?",
   deed: `host=name host_version=name? host_session=name? host_agent=name? event=event use=name?
     tool=name? class=class? exit=integer? duration_ms=int? input=digest? output=digest?
-    files=file*64 git=git? settings=hash? late=time? lost=int`,
+    files=file*64 git=git? settings=hash? late=time? lost=int unjudged+=unjudged`,
   file: "n=int sha256=hash? size=int?",
   git: "branch=text? commit=commit?",
   "deed.text": "of=seq command=command? paths=text?*64 tree=text? text=text?",
@@ -372,6 +382,7 @@ const PATTERNS = { // ~ is a hex digit
   priority: "low|medium|high|critical",
   commit: "~{40}|~{64}",
   class: "edit|run|read|fetch|mcp|other",
+  unjudged: "rules|session|ledger|host",
   event: `${TOOL_EVENTS.join("|").replaceAll(".", "[.]")}` +
     "|session[.](?:start|end)|prompt|stop|subagent[.](?:start|end)|compact|bind",
 };
@@ -386,7 +397,8 @@ const AGREE = {
   "task.text": (r, b) => b.task_id === r.task,
   deed: (r, b) =>
     (b.class !== null) === TOOL_EVENTS.includes(b.event) &&
-    (b.exit === null || TOOL_EVENTS.includes(b.event)),
+    (b.exit === null || TOOL_EVENTS.includes(b.event)) &&
+    (!("unjudged" in b) || (b.event === "tool.begin" && b.class === "edit")),
   "deed.text": (r, b) => b.of === r.seq - 1,
 };
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -690,7 +702,8 @@ const VERSION =
   /^[ \t\r\n]{0,16}\{[ \t\r\n]{0,16}"format"[ \t\r\n]{0,16}:[ \t\r\n]{0,16}"(colibri-bundle\/[^"\\]{0,100})"/;
 const PIECE = 1024 * 1024;
 const NEWLINE = 10;
-const [HEAD, INDEX] = ['{"head":', '{"index":'].map((text) => encoder.encode(text));
+const [CHECKPOINT, HEAD, INDEX] = // the beginnings of other lines
+  ['{"checkpoint":', '{"head":', '{"index":'].map((text) => encoder.encode(text));
 const [BODY, HEADER, COMMA_HEADER, NONCE, END] = // the parts of a record's line
   ['{"body":"', '{"header":"', '","header":"', '","nonce":"', '"}'].map((text) => encoder.encode(text));
 
@@ -752,7 +765,7 @@ async function read(file, use) {
       if (state === "end") throw new Unfit("malformed-bundle", "something follows the last line");
       if (state === "first") {
         state = "record";
-      } else if (startsWith(line, 0, HEAD)) {
+      } else if (startsWith(line, 0, HEAD) || startsWith(line, 0, CHECKPOINT)) {
         const end = readLine(line, "last");
         state = "end";
         use("end", end);
@@ -1262,6 +1275,25 @@ class Proofs {
   }
 }
 
+/** Whether the bundle's checkpoint covers its last record. */
+function checkInclusion(case_, stated) {
+  if (stated === undefined) return;
+  const { seq, leaf } = case_.last;
+  const { size, root } = stated;
+  const found = rootOfProof(unhex(leaf), seq - 1, size, stated.path.map(unhex));
+  const isLater = size > seq && endsWithLog(case_);
+  if (found === null || hex(found) !== root || isLater) {
+    case_.find(11, "bad-checkpoint", seq, `it is of ${size} records`);
+  } else {
+    case_.stated = { size, root };
+  }
+}
+
+/** Whether the bundle goes to the end of the log. */
+function endsWithLog({ kind, seals }) {
+  return kind === "log" || (kind === "session" && seals.count === 0);
+}
+
 // 12 calls
 
 // §5: the changes that a tool makes in a call that ended ok, in this order: a kind, how many at least
@@ -1305,6 +1337,7 @@ class Calls {
       } else {
         this.open.set(record.call, { enter: record, changes: [], texts: {} });
         this.entered.add(record.call);
+        case_.deeds.unseen.enter(case_, record);
       }
     } else if (!call) {
       this.misplaced(case_, record);
@@ -1316,6 +1349,7 @@ class Calls {
       if (kind === "call.exit") {
         if (record.body.outcome === "ok") case_.trail.live(record);
         checkExit(case_, call, record);
+        case_.deeds.unseen.exit(case_, call.enter, record);
         case_.replay.settle(call.changes.filter((one) => CHANGES.includes(one.kind)));
         this.open.delete(record.call);
       } else if (call.changes.length === MOST_CHANGES) {
@@ -1425,32 +1459,38 @@ function digest(text) {
 
 // 12 deeds
 
-/** The deed before, the tool calls that began and did not end, and what §11 measures. */
+/** The deed before, the tool calls that began and did not end, and what §10 measures. */
 class Deeds {
   last = null;
   begun = new Map(); // where, and its class
   newest = new Map(); // of each session
+  sealing = new Set(); // that began, sealed a session, and end after that
+  halves = new Map(); // of each session of a host
   settings = new Map(); // of each host, as they were last
   silent = new Set(); // sessions of agents that are open, without a deed
+  unseen = new Unseen();
   count = 0;
-  unpaired = 0;
   changes = 0;
   lost = 0;
+  unjudged = 0;
   sessions = 0;
   unheard = 0;
 
   open({ session, agent }) {
-    if ((agent ?? "").startsWith(HUMAN)) return;
+    if (isPerson(agent)) return;
     this.silent.add(session);
     this.sessions += 1;
   }
 
   /** The tool call that seals a session ends after it: it counts as ended. */
   seal(session) {
+    this.unseen.seal(session);
     if (this.silent.delete(session)) this.unheard += 1;
     const use = this.newest.get(session);
     this.newest.delete(session);
-    if (["mcp", "run"].includes(this.begun.get(use)?.class)) this.begun.delete(use);
+    if (!["mcp", "run"].includes(this.begun.get(use)?.class)) return;
+    this.begun.delete(use);
+    this.sealing.add(use);
   }
 
   take(case_, record) {
@@ -1471,32 +1511,49 @@ class Deeds {
     this.measure(record, body);
   }
 
-  measure({ seq, session }, { host, host_session, host_agent, use, event, settings, ...body }) {
+  measure(record, body) {
+    const { host, settings } = body;
     this.count += 1;
     this.lost += body.lost;
-    this.silent.delete(session);
+    if ("unjudged" in body) this.unjudged += 1;
+    this.silent.delete(record.session);
+    this.unseen.deed(record.session, body);
     if (settings !== null) {
       if ((this.settings.get(host) ?? settings) !== settings) this.changes += 1;
       this.settings.set(host, settings);
     }
+    if (TOOL_EVENTS.includes(body.event)) this.pair(record, body);
+  }
+
+  /** The report of a tool call's begin or end. */
+  pair({ seq, session }, { host_session, host_agent, use, event, class: kind }) {
+    if (!this.halves.has(host_session)) this.halves.set(host_session, new Halves());
+    const halves = this.halves.get(host_session);
+    const [begins, ends] = [event === "tool.begin", ENDS.includes(event)];
     const key = JSON.stringify([host_session, host_agent, use]);
     if (use === null) {
-      if (event === "tool.begin") this.unpaired += 1;
-    } else if (event === "tool.begin") {
-      this.begun.set(key, { seq, class: body.class });
+      if (begins) halves.begins += 1;
+      if (ends) halves.ends += 1;
+    } else if (begins) {
+      Object.assign(halves, { early: 0, isNamed: true });
+      this.begun.set(key, { seq, class: kind });
       if (session !== null) this.newest.set(session, key);
-    } else if (TOOL_EVENTS.includes(event)) {
-      this.begun.delete(key);
+    } else if (!this.sealing.delete(key) && !this.begun.delete(key) && ends) {
+      halves[halves.isNamed ? "lone" : "early"] += 1;
     }
   }
 
   coverage() {
     const begun = [...this.begun.values()].map(({ seq }) => seq);
+    const unseen = this.unseen.found();
     return {
       deeds: this.count,
       not_ended: begun.slice(0, MAX_LISTED),
       not_ended_count: begun.length,
-      unpaired: this.unpaired,
+      unpaired: [...this.halves.values()].reduce((sum, { unpaired }) => sum + unpaired, 0),
+      unseen: unseen.slice(0, MAX_LISTED),
+      unseen_count: unseen.length,
+      unjudged: this.unjudged,
       settings_changed: this.changes,
       lost: this.lost,
       sessions: this.sessions,
@@ -1504,6 +1561,93 @@ class Deeds {
     };
   }
 }
+
+/** What a session of a host reported of tool calls without saying what belongs together. */
+class Halves {
+  begins = 0; // without an id
+  ends = 0; // the same
+  isNamed = false; // a begin has an id
+  early = 0; // ends before the first of these: they began before the session did
+  lone = 0; // ends without a begin, later
+
+  get unpaired() {
+    return Math.max(this.begins, this.ends) + this.early + this.lone;
+  }
+}
+
+/** §10: the calls that a host should have reported, and did not. */
+class Unseen {
+  hosts = new Map(); // of each session of a host, how it reports
+  tails = new Map(); // of open sessions with a deed of an MCP tool, the calls after the last deed
+  named = new Set(); // sessions with a deed that has an id
+  begun = new Set(); // ids of tool calls that have not ended
+  missing = new Map(); // id → the enter, and whether the call has ended
+  sealed = []; // the calls of the sessions that are sealed
+
+  deed(session, { host_session, class: kind, use, event }) {
+    const tail = this.tails.get(session);
+    if (tail) tail.enters = [];
+    if (kind === null) return;
+    if (!this.hosts.has(host_session)) this.hosts.set(host_session, {});
+    const habits = this.hosts.get(host_session);
+    if (use !== null) {
+      habits.givesIds = true;
+      this.missing.delete(use);
+      if (session !== null) this.named.add(session);
+      if (event === "tool.begin") habits.begins = true;
+      this.begun[event === "tool.begin" ? "add" : "delete"](use);
+    }
+    if (kind !== "mcp") return;
+    habits.hidesIds ||= use === null;
+    if (session === null) return;
+    const begun = event === "tool.begin" ? (tail?.begun ?? 0) + 1 : 0;
+    this.tails.set(session, { enters: [], givesIds: tail?.givesIds ?? false, begun });
+  }
+
+  enter(case_, { seq, session, agent, body }) {
+    const use = body?.use ?? null;
+    const isOurs = case_.kind !== "session" || [null, case_.session].includes(session);
+    if (!isOurs || use === null || this.begun.has(use) || isPerson(agent)) return;
+    const habits = this.hosts.get(body.host_session);
+    if ((habits?.givesIds || this.named.has(session)) && !habits?.hidesIds) {
+      this.missing.set(use, { seq, hasEnded: false });
+    }
+  }
+
+  exit(case_, { seq, body: entered }, { session, agent, body: { tool, outcome } }) {
+    if (entered === null || isPerson(agent)) return;
+    const tail = this.tails.get(session);
+    if (entered.use !== null) {
+      if (tail) tail.givesIds = true;
+      if (this.missing.get(entered.use)?.seq !== seq) return;
+      this.missing.delete(entered.use);
+      const begins = this.hosts.get(entered.host_session)?.begins;
+      const seals = tool === "merkle_finalize" && outcome === "ok";
+      const isOurs = case_.kind !== "session" || session === case_.session;
+      if (isOurs && outcome !== "cancelled" && (begins || !seals)) {
+        this.missing.set(entered.use, { seq, hasEnded: true });
+      }
+    } else if (tail && outcome !== "cancelled") {
+      if (tail.begun > 0) tail.begun -= 1;
+      else tail.enters.push(seq);
+    }
+  }
+
+  seal(session) {
+    const tail = this.tails.get(session);
+    this.tails.delete(session);
+    if (tail && !tail.givesIds) this.sealed = this.sealed.concat(tail.enters);
+  }
+
+  found() {
+    const tails = [...this.tails.values()].filter(({ givesIds }) => !givesIds);
+    const ended = [...this.missing.values()].filter(({ hasEnded }) => hasEnded);
+    const seqs = [...ended.map(({ seq }) => seq), ...tails.flatMap(({ enters }) => enters)];
+    return [...this.sealed, ...seqs].sort((a, b) => a - b);
+  }
+}
+
+const isPerson = (agent) => (agent ?? "").startsWith(HUMAN);
 
 function checkText(case_, deed, text) {
   const named = ["call", "session", "task", "agent"];
@@ -1588,7 +1732,7 @@ class Replay {
     const body = record.body ?? { version: expected, set: {} };
     const made = stored(body.set);
     const lost = body.version > expected && case_.gaps.between(task.last, seq);
-    if (lost) { // go on with what this record says, and nothing else
+    if (lost) { // continue with what this record says, and nothing else
       case_.find(13, "missing-record", seq, id);
       task.values = NOTHING;
     } else {
@@ -1674,7 +1818,7 @@ class Replay {
     return seen;
   }
 
-  /** The call that made these changes has ended. A task that has ended for ever, and depends on no
+  /** The call that made these changes has ended. A task that is final, and depends on no
    * other than such, is forgotten but for its name. */
   settle(changes) {
     const queue = changes.map(({ task }) => task);
@@ -1876,21 +2020,44 @@ function covers(pattern, text) {
 // 14 outside
 
 function checkSeen(case_, { seq, leaf }) {
-  case_.isKnown = true;
-  if (leaf !== case_.head.leaf) case_.find(14, "head-differs", seq);
+  const { kind, head, checkpoint, tree } = case_;
+  if (head?.seq === seq) {
+    case_.isKnown = true;
+    if (leaf !== head.leaf) case_.find(14, "head-differs", seq);
+  }
+  if (kind === "log" && checkpoint !== null && seq <= checkpoint.size) tree.add(unhex(leaf));
 }
 
 function checkOutside(case_) {
-  const { kind, root, head, seals, last } = case_;
+  const { root, head, seals, last } = case_;
   if (root !== null && !case_.isFitting) {
     case_.find(14, "root-differs", seals.count === 1 ? seals.items[0].seq : null);
   }
   if (head === null || case_.isKnown) return;
-  if (head.seq > last.seq && (kind === "log" || (kind === "session" && seals.count === 0))) {
+  if (head.seq > last.seq && endsWithLog(case_)) {
     case_.find(14, "truncated", last.seq + 1, `record ${head.seq} was seen`);
   } else {
     case_.find(14, "head-not-covered", head.seq);
   }
+}
+
+/** A checkpoint from elsewhere is that of the bundle, or one of the records of a whole log. */
+function checkCheckpoint(case_) {
+  if (case_.checkpoint === null) return;
+  const { stated, tree, last, checkpoint: { log, size, root } } = case_;
+  let found = null;
+  if (log !== case_.log) {
+    case_.find(14, "checkpoint-differs", null, "it is of another log");
+  } else if (stated?.size === size) {
+    [case_.covered, found] = [last.seq, stated.root];
+  } else if (tree.size === size) {
+    [case_.covered, found] = [size, hex(tree.root())];
+  } else if (size > last.seq && endsWithLog(case_)) {
+    case_.find(14, "truncated", last.seq + 1, `a checkpoint of ${size} records was seen`);
+  } else {
+    case_.find(14, "checkpoint-not-covered", null, `it is of ${size} records`);
+  }
+  if (found !== null && found !== root) case_.find(14, "checkpoint-differs", case_.covered);
 }
 
 // 15 verdict
@@ -1903,6 +2070,7 @@ export const CODES = {
   "unknown-version": ["unknown", "the file is of another version"],
   "empty-bundle": ["unknown", "the bundle holds no records: there is nothing to check"],
   "head-not-covered": ["unknown", "the head that was given is not in this bundle"],
+  "checkpoint-not-covered": ["unknown", "the bundle does not lead to the checkpoint given"],
   "bad-header": ["intact", "the header is not made like one"],
   "foreign-record": ["intact", "the record is of another log"],
   "wrong-order": ["intact", "the record does not come after the one before it"],
@@ -1913,6 +2081,8 @@ export const CODES = {
   "altered-payload": ["intact", "the payload is not the one that the header commits to"],
   "bad-payload": ["intact", "the payload is not made like one of its kind"],
   "head-differs": ["intact", "the record is not the one whose head was given"],
+  "bad-checkpoint": ["intact", "the checkpoint of the bundle does not cover its last record"],
+  "checkpoint-differs": ["intact", "the log does not have the checkpoint that was given"],
   "truncated": ["complete", "the records from here on are missing"],
   "missing-record": ["complete", "a record is missing"],
   "missing-payload": ["complete", "the payload is missing, and no erasure names it"],
@@ -1958,14 +2128,15 @@ const LINES = ["intact", "complete", "sealed", "rules"];
 // §11: what can be left open.
 export const NOTES = {
   "truth": "whether what was recorded is true, or something was never recorded",
-  "clock": "the times, which are the server's own; the order is the number",
-  "skipped": "sessions, seals, proofs, calls and tasks, for what was found",
+  "clock": "the times, which come from the server's clock; the record numbers give the order",
+  "skipped": "sessions, seals, proofs, calls and tasks, because of what was found",
   "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
   "rules": "calls, tasks and the session's other thoughts, which are not in the bundle",
   "outside-head": "a truncated or rewritten log, which only a head from outside reveals",
+  "outside-checkpoint": "whether the bundle's checkpoint is one that was published",
   "outside-root": "whether a seal's root is the one that was published",
   "size": "how many thoughts the root that was given covers: it came without its size",
-  "gaps": "what the missing records are, and that those around them are of one chain",
+  "gaps": "what the missing records say, and whether those around a gap are of one chain",
   "undisclosed": "records of which only the header is here",
   "erased": "payloads that can no longer be read",
   "evidence": "whether there was a thought about a task that ended",
@@ -2019,20 +2190,22 @@ class Verdict {
   }
 }
 
-function described({ kind, session, task, records, firstSeq: first_seq, last: { log, seq, leaf } }) {
-  return { log, kind, session, task, records, first_seq, head: { seq, leaf } };
+function described({ kind, session, task, records, firstSeq: first_seq, last, stated }) {
+  const { log, seq, leaf } = last;
+  return { log, kind, session, task, records, first_seq, head: { seq, leaf }, checkpoint: stated };
 }
 
 function noteWhatIsOpen(case_, erased) {
   const { kind, gaps, root, hidden, excused, taken, unseen } = case_;
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-  const known = case_.head?.seq ?? 0;
   const end = Math.min(case_.end, case_.last.seq);
+  const isUnlinked = (known) => known < end || gaps.between(end, known);
   const spans = gaps.first.slice(0, 4).map((first, at) => `${first} to ${gaps.last[at]}`).join(", ");
   for (const [code, applies, fact] of [
     ["arguments", kind !== "thoughts", ""],
     ["rules", kind === "thoughts", ""],
-    ["outside-head", known < end || gaps.between(end, known), ""],
+    ["outside-head", [case_.head?.seq ?? 0, case_.covered].every(isUnlinked), ""],
+    ["outside-checkpoint", case_.stated !== null && case_.checkpoint === null, ""],
     ["outside-root", case_.seals.count > 0 && root === null, ""],
     ["size", root !== null && !root.includes(":"), ""],
     ["gaps", gaps.first.length > 0, `${gaps.first.length} in all, ${spans}`],
@@ -2050,18 +2223,23 @@ function noteWhatIsOpen(case_, erased) {
 /** How much of the work the deeds show, a fact each; §10. */
 export function covered(coverage) {
   if (coverage === null) return [];
-  const { deeds, not_ended, not_ended_count, unpaired, settings_changed, lost } = coverage;
+  const { deeds, not_ended, not_ended_count, unpaired, unseen, unseen_count, unjudged } = coverage;
+  const { settings_changed, lost, unreported, sessions } = coverage;
   if (deeds === 0) return ["none: no host reported what was done"];
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-  const more = not_ended_count > not_ended.length ? [`… ${not_ended_count} in all`] : [];
+  const listed = (seqs, count) =>
+    [...seqs, ...(count > seqs.length ? [`… ${count} in all`] : [])].join(", ");
   const facts = [
     [not_ended_count, `${counted(not_ended_count, "tool call")} began and did not end: ` +
-      [...not_ended, ...more].join(", ")],
-    [unpaired, `${counted(unpaired, "tool call")} began without an id: their ends are not known`],
+      listed(not_ended, not_ended_count)],
+    [unpaired, `${counted(unpaired, "tool call")} whose begin and end cannot be paired: ` +
+      "no id, or no begin, was reported"],
+    [unseen_count, `${counted(unseen_count, "call")} to Colibri not reported, though the host ` +
+      `had reported before: ${listed(unseen, unseen_count)}`],
+    [unjudged, `${counted(unjudged, "edit")} not judged by the rule for edits`],
     [settings_changed, `the settings of the hooks changed ${counted(settings_changed, "time")}`],
     [lost, `${counted(lost, "deed")} could not be kept`],
-    [coverage.unreported,
-      `no deed in ${coverage.unreported} of ${counted(coverage.sessions, "session")}`],
+    [unreported, `no deed in ${unreported} of ${counted(sessions, "session")}`],
   ];
   return [`${deeds} recorded`, ...facts.filter(([count]) => count > 0).map(([, fact]) => fact)];
 }

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.show import task
 
 HELP = "plan a task"
@@ -30,20 +30,26 @@ Exit codes: 0 created, 1 refused, 2 a value that no task can have, 73 configurat
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("title", metavar="TITLE", help="what is to be done, in one line")
-    fields(parser)
+    fields(parser, priority=" (default: medium)")
     parser.add_argument("--key", help="typed twice with the same key, the task is made once")
     project.options(parser)
 
 
-def fields(parser: argparse.ArgumentParser) -> None:
-    """The options that `edit` has as well."""
+def fields(parser: argparse.ArgumentParser, *, priority: str = "") -> None:
+    """The options that `edit` has as well; `priority` says what happens without that one."""
     parser.add_argument("--description", metavar="TEXT", help="details, and how to tell it is done")
     parser.add_argument("--project-name", metavar="NAME", help="a name that groups tasks")
-    parser.add_argument("--priority", choices=PRIORITIES, help="how urgent (default: medium)")
+    parser.add_argument(
+        "--priority",
+        metavar="LEVEL",
+        choices=PRIORITIES,
+        help=f"how urgent: {', '.join(PRIORITIES)}{priority}",
+    )
     parser.add_argument("--assignee", metavar="NAME", help="who is to work on it")
     parser.add_argument(
         "--depends-on",
         metavar="TASK",
+        type=lookup.task_id,
         action="append",
         help="a task that must end before this one can be in APPLY; repeatable",
     )

@@ -68,18 +68,30 @@ def _show(one: Agent, column: int) -> None:
         *((one.finished, "done"), (one.cancelled, "cancelled"), (one.retried, "retried")),
         *((one.abandoned, "left behind"), (one.holds, "in hand")),
     )
-    done = ", ".join(f"{number} {what}" for number, what in counts if number) or "no task ended"
-    facts = [terminal.count(one.thoughts, "thought"), f"{one.refused} of {one.calls} calls refused"]
-    facts += [f"{one.failed} of {terminal.count(one.deeds, 'deed')} failed"] if one.deeds else []
-    facts += [f"{one.sealed} of {terminal.count(one.sessions, 'session')} sealed"]
-    facts += [f"{terminal.count(one.verified, 'check')} of the log"] if one.verified else []
-    facts += [f"last seen {times.shown(one.last_at)}"]
+    done = ", ".join(f"{number} {what}" for number, what in counts if number)
+    facts = [
+        _of(0, one.thoughts, "thought", ""),
+        _of(one.refused, one.calls, "call", "refused"),
+        _of(one.failed, one.deeds, "deed", "failed"),
+        _of(one.sealed, one.sessions, "session", "sealed"),
+        f"{terminal.count(one.verified, 'check')} of the log" if one.verified else "",
+        f"last seen {times.shown(one.last_at)}",
+    ]
+    facts = [fact for fact in facts if fact]
     terminal.line(
         (name, "bold"),
-        f"  {done}  ",
+        f"  {done}  " if done else "  ",
         (" · ".join(facts), "dim"),
         hang=terminal.hang(column + 2),
     )
+
+
+def _of(part: int, whole: int, noun: str, what: str) -> str:
+    """So many things, and how many of them; "" for none."""
+    if not whole:
+        return ""
+    things = terminal.count(whole, noun)
+    return f"{part} of {things} {what}" if part else things
 
 
 def _row(one: Agent) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from colibri.cli import files, program, project, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import words
 from colibri.cli.show.progress import bar as progress_bar
-from colibri.config import load
+from colibri.config import Config, load
 from colibri.core.errors import ResourceError
 from colibri.core.ledger import Head
 from colibri.store import ledger
@@ -32,6 +32,8 @@ examples:
   colibri backup ~/backups                 a file named after the time, in an existing directory
   colibri backup before-upgrade.db
 
+A ledger on PostgreSQL is backed up with its server: the command says how.
+
 To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
 
 --json prints file, bytes, replaced (FILE existed before), log, records and head {seq, leaf}, which
@@ -42,6 +44,11 @@ Exit codes: 0 written, 1 not written: the log is not sound or FILE already exist
 """
 
 SHOWN = 5
+# What to do about a ledger on PostgreSQL.
+DUMP = (
+    "pg_dump --format=custom --schema={schema} copies it, pg_basebackup the whole server;"
+    " pg_dumpall --roles-only has its roles. Keep the head that colibri verify prints"
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
 def _target(options: argparse.Namespace) -> str:
     """The file to write; a Complaint if writing it would destroy something."""
     config = load(options.project)
+    refuse_server(config, DUMP)
     target: str = options.target
     files.refuse_links(target, config.project)
     if os.path.isdir(target):
@@ -95,6 +103,13 @@ def _target(options: argparse.Namespace) -> str:
         raise Complaint(f"there is a file {left[0]} next to {target}", hint)
     files.refuse_existing(target, force=options.force)
     return target
+
+
+def refuse_server(config: Config, instead: str) -> None:
+    """Complaint if the ledger is no file, with what to do."""
+    if config.db_url is not None:
+        hint = instead.format(schema=config.db_schema)
+        raise Complaint(f"{config.ledger_name} is on a server, which has its own backups", hint)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -1,9 +1,11 @@
 """`colibri claim`: take a task, so that nobody else changes it."""
 
 import argparse
+from typing import Any
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.show import task
+from colibri.store import task_needs, tasks
 
 HELP = "take a task, or the most urgent one that is free"
 
@@ -24,12 +26,14 @@ examples:
 --json prints the task as task_update answers it, or {task: null} if nothing is free; a refusal is
 {error: {code, message}}.
 
-Exit codes: 0 yours, 1 refused or nothing is free, 73 configuration, 75 resource.
+Exit codes: 0 yours, 1 refused or nothing is free, 2 a mistyped id, 73 configuration, 75 resource.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", nargs="?", help="the task to take")
+    parser.add_argument(
+        "task", metavar="TASK", type=lookup.task_id, nargs="?", help="the task to take"
+    )
     parser.add_argument("--project-name", metavar="NAME", help="without TASK: only this project")
     terminal.alone_option(parser, "TASK")
     project.options(parser)
@@ -44,12 +48,20 @@ def run(options: argparse.Namespace) -> int:
         else:
             given = {"project": options.project_name} if options.project_name else {}
             found = me.call("task_next_actions", {"claim": True, **given})["tasks"]
+        waits_for = _blockers(me, found)
     if options.json:
         terminal.emit(found[0] if found else {"task": None})
     elif found:
-        task.line(found[0], "yours")
+        task.line(found[0], "yours", *waits_for)
     else:
         terminal.note(
             "no task is free; colibri tasks shows what each waits for, colibri add creates one"
         )
     return 0 if found else 1
+
+
+def _blockers(me: person.Person, found: list[dict[str, Any]]) -> list[str]:
+    """What a task that was taken waits for: it cannot be in APPLY before that has ended."""
+    with me.looking() as db:
+        waits_for = [task_needs.blockers(db, tasks.number_of(one["task_id"])) for one in found]
+    return [f"waits for {task_needs.named(blockers)}" for blockers in waits_for if blockers]

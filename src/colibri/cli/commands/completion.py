@@ -65,7 +65,7 @@ def _commands() -> Commands:
         module = importlib.import_module(f"{folder.__name__}.{name}")
         parser = help.Parser(prog=f"colibri {name}")
         module.configure(parser)
-        found[name] = (module.HELP, [*_words(parser)])
+        found[name.replace("_", "-")] = (module.HELP, [*_words(parser)])
     return found
 
 

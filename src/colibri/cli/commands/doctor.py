@@ -14,7 +14,17 @@ import colibri
 from colibri import VERSION
 from colibri import project as projects
 from colibri.cli import files, program, project, terminal
-from colibri.cli.doctor import Finding, guarded, hooks, ok, problem, storage, warning
+from colibri.cli.doctor import (
+    Finding,
+    guarded,
+    hooks,
+    ok,
+    postgres,
+    problem,
+    storage,
+    warning,
+    witness,
+)
 from colibri.cli.settings import launch
 from colibri.cli.settings.clients import CLIENTS, NAME
 from colibri.cli.settings.jsonc import Broken
@@ -28,6 +38,9 @@ HELP = "check the installation, the database and the clients"
 DESCRIPTION = """\
 Check everything that Colibri needs: the installation, the settings, the project's database and the
 settings of MCP clients. It also starts a server in a temporary directory to see that it answers.
+
+Of a ledger on PostgreSQL it says whether the server is reached, as which role and with which
+rights, how the connection is encrypted, and whether hooks have anything left to record.
 
 Nothing is changed.
 """
@@ -91,11 +104,12 @@ def examine(named: str | None) -> Iterator[Finding]:
     else:
         yield ok(f"mode {config.mode}", "settings")
         yield ok(f"{config.project}: {config.found_by}", "project")
-        yield from storage.examine(config)
+        yield from storage.examine(config) if config.db_url is None else postgres.examine(config)
         yield from guarded("skills", _skills, config.skills_root)
         yield from guarded("gates", _gates, config.project)
         yield from guarded("clients", _clients, config.project)
         yield from guarded("hooks", hooks.examine, config)
+        yield from guarded("witness", witness.examine, config)
 
 
 def _python(version: tuple[int, ...]) -> Iterator[Finding]:

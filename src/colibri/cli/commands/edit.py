@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.commands import add
 from colibri.cli.complaint import Misuse
 from colibri.cli.show import task
@@ -31,11 +31,16 @@ CLEARED: dict[str, Any] = {"description": None, "project": None, "assignee": Non
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="the task to change")
+    parser.add_argument("task", metavar="TASK", type=lookup.task_id, help="the task to change")
     parser.add_argument("--title", metavar="TEXT", help="what is to be done, in one line")
     add.fields(parser)
     parser.add_argument(
-        "--clear", choices=CLEARED, action="append", default=[], help="leave it empty; repeatable"
+        "--clear",
+        metavar="FIELD",
+        choices=CLEARED,
+        action="append",
+        default=[],
+        help=f"make this field empty: {', '.join(CLEARED)}; repeatable",
     )
     project.options(parser)
 

@@ -21,7 +21,9 @@ The independent verifier reads the bundle before the file gets its name: what ca
 not handed over. Whoever receives the file can check it with colibri_verify.py, which needs only
 Python, or in a browser. Send them the root of a seal or the head of the log separately, so that
 they can tell that the log was not rewritten: the root for a session, a task or thoughts, the head
-for --all. A session's bundle ends at its seal, so it contains no later head.
+for --all. A session's bundle ends at its seal, so it contains no later head. If colibri witness has
+kept a later checkpoint in git, the bundle carries the proof that it covers the last record: then a
+checkpoint that was published can be compared, too.
 """
 
 EPILOG = """\
@@ -41,9 +43,9 @@ something only to a person who got the same root or head from somewhere else, su
 merkle_finalize or a receipt.
 
 --json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it,
-each SIZE:HEX), head {seq, leaf} (of its last record) and verdict (good, or bad if the log itself is
-damaged). A bundle can be of any size: it has one line per record and is written and checked line by
-line.
+each SIZE:HEX), head {seq, leaf} (of its last record), checkpoint {size, root} (that covers it, or
+null) and verdict (good, or bad if the log itself is damaged). A bundle can be of any size: it has
+one line per record and is written and checked line by line.
 
 Exit codes: 0 written, 1 no such session, task or thought, FILE already exists, or no verifier could
 check the bundle, 73 configuration, 75 resource. Unless it is 0, no file is left behind.
@@ -55,7 +57,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--all", action="store_true", help="the whole log")
     what.add_argument("--session", metavar="ID", help="a session with its tasks and calls")
     what.add_argument(
-        "--task", metavar="ID", help="a task with its dependencies and the thoughts about it"
+        "--task",
+        metavar="ID",
+        type=lookup.task_id,
+        help="a task with its dependencies and the thoughts about it",
     )
     what.add_argument(
         "--thought", metavar="ID", nargs="+", type=_thought, help="thoughts of a sealed session"
@@ -75,6 +80,7 @@ def run(options: argparse.Namespace) -> int:
     with project.reading(options) as (config, reader):
         written.refuse(options, config)
         contents = _contents(reader, options)
+        written.cover(reader, contents, config)
         judge = _Judge()
         size = files.write(bundle.write(reader, contents), path, judge)
         found = written.facts(reader, contents, path, size) | {"verdict": judge.verdict}

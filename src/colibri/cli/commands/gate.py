@@ -42,7 +42,13 @@ MOST = 500  # tasks that are looked at
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("check",), help="check the rules, and what they refuse")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="only this task, in any open state")
+    parser.add_argument(
+        "task",
+        metavar="TASK",
+        type=lookup.task_id,
+        nargs="?",
+        help="only this task, in any open state",
+    )
     project.options(parser)
 
 
@@ -50,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     config = load(options.project)
     rules = gate_file.read(config.project)
     found: list[dict[str, Any]] = []
-    if os.path.exists(config.db_path) or options.task is not None:
+    if project.home(config).is_there() or options.task is not None:
         with project.reading(options) as (_, reader):
             found = [_judge(reader, rules, task) for task in _tasks(reader, options.task)]
     path = os.path.join(config.project, FILE)

@@ -17,12 +17,14 @@ which the agent works. A project without a ledger is left alone.
 
 EPILOG = """\
 It never gets in the host's way: it ends within 2 seconds (0.7 when a session ends) and always with
-exit code 0, and prints only what the host's protocol asks for: the brief when a session begins, and
-once in a session a reminder if the agent stops without having recorded a thought. If the ledger
-cannot be written, the deed waits in data/colibri.db-spool for the next hook or server; what cannot
-be kept there either is counted in data/colibri.db-lost, and the next deed tells.
+exit code 0, and prints only what the host's protocol asks for: the brief when a session begins, a
+denial where a gate of the project forbids an edit (docs/gates.md), and once in a session a reminder
+if the agent stops without having recorded a thought. If the ledger cannot be written, the deed
+waits in data/colibri.db-spool for the next hook or server; what cannot be kept there either is
+counted in data/colibri.db-lost, or if even that cannot be written in ~/.local/state/colibri/lost.
+colibri status shows it, and the next deed reports it.
 
-Kept are commands and paths, without secrets, exit codes where the host tells them, and SHA-256
+It keeps commands and paths, without secrets, exit codes where the host reports them, and SHA-256
 digests of inputs, outputs and files. Prompts, contents and outputs themselves are kept only with
 COLIBRI_CAPTURE=text. colibri erase removes texts again.
 
@@ -38,6 +40,9 @@ examples:
 environment:
   COLIBRI_CAPTURE   commands (default) or text
   COLIBRI_DB_PATH   the database file, as for colibri serve
+  COLIBRI_DB_URL, COLIBRI_DB_SCHEMA
+                    a ledger on PostgreSQL, as for colibri serve; what it cannot take in time waits
+                    next to where the file would be
 
 Exit codes: 0, always.
 """

@@ -13,6 +13,7 @@ from colibri.core.ledger import KINDS
 from colibri.core.report import Break
 from colibri.store import ledger, records, verify
 from colibri.store.connection import Connection
+from colibri.store.home import Home
 from colibri.store.records import Filter, Record
 
 HELP = "show ledger records, or one record in full"
@@ -62,7 +63,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tool", metavar="NAME", help="only calls of this tool")
     parser.add_argument("--session", metavar="ID", help="only records that name this session")
-    parser.add_argument("--task", metavar="ID", help="only records that name this task")
+    parser.add_argument(
+        "--task", metavar="ID", type=lookup.task_id, help="only records that name this task"
+    )
     parser.add_argument("--agent", metavar="NAME", help="only records that name this agent")
     parser.add_argument(
         "--since", metavar="WHEN", type=times.since, help="from this seq or time on"
@@ -87,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 # Many.
 
 
-def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
+def _show(db: Connection, home: Home, options: argparse.Namespace) -> None:
     wanted = _filter(options)
     last = ledger.last_seq(db)
     printer = _Printer(options, len(str(last)))
@@ -98,7 +101,7 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     if hidden:
         terminal.note(f"older records are not shown: --limit {options.limit}; --limit 0 shows all")
     if options.follow:
-        for seq in follow.heads(db, path, after=last):
+        for seq in follow.heads(db, home, after=last):
             new = replace(wanted, first=max(wanted.first, last + 1))
             for record in records.records(db, new, last=seq):
                 printer.show(record)
@@ -177,7 +180,7 @@ class Found(NamedTuple):
     last: int  # of the log
 
 
-def _show_one(db: Connection, path: str, options: argparse.Namespace) -> None:
+def _show_one(db: Connection, home: Home, options: argparse.Namespace) -> None:
     with db:  # what is read belongs together
         found = _find(db, options.seq)
     if options.json:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.show import task
 from colibri.core.states import TERMINAL, Status
 
@@ -27,14 +27,14 @@ else a decision; --type names another kind.
 
 --json prints the task as task_update answers it; a refusal is {error: {code, message}}.
 
-Exit codes: 0 moved, 1 refused, 73 configuration, 75 resource.
+Exit codes: 0 moved, 1 refused, 2 a mistyped id or state, 73 configuration, 75 resource.
 """
 
 TYPES = ("plan", "analysis", "decision", "reflection")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="the task to move")
+    parser.add_argument("task", metavar="TASK", type=lookup.task_id, help="the task to move")
     parser.add_argument(
         "states",
         metavar="STATE",

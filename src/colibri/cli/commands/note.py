@@ -2,7 +2,7 @@
 
 import argparse
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.commands.move import TYPES
 
 HELP = "record a thought, on its own or about a task"
@@ -26,7 +26,7 @@ Exit codes: 0 recorded, 1 refused, 2 a text that no thought can have, 73 configu
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", metavar="TEXT", help="what you found or decided, and why")
-    parser.add_argument("--task", metavar="TASK", help="the task it is about")
+    parser.add_argument("--task", metavar="TASK", type=lookup.task_id, help="the task it is about")
     parser.add_argument(
         "--type", choices=TYPES, default="analysis", help="what kind of thought (default: analysis)"
     )

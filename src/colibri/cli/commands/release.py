@@ -1,9 +1,11 @@
-"""`colibri release`: let go of a task, or take it from whoever holds it."""
+"""`colibri release`: free a task, even one that somebody else holds."""
 
 import argparse
 
-from colibri.cli import person, project, terminal
+from colibri.cli import lookup, person, project, terminal
 from colibri.cli.show import task
+from colibri.core.errors import Refused
+from colibri.store import tasks
 
 HELP = "free a task that you or somebody else holds"
 
@@ -21,12 +23,12 @@ examples:
 
 --json prints the task as task_update answers it; a refusal is {error: {code, message}}.
 
-Exit codes: 0 free, 1 refused, 73 configuration, 75 resource.
+Exit codes: 0 free, 1 refused or nobody holds it, 2 a mistyped id, 73 configuration, 75 resource.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", help="the task to free")
+    parser.add_argument("task", metavar="TASK", type=lookup.task_id, help="the task to free")
     parser.add_argument("--why", metavar="TEXT", required=True, help="the reason; this is recorded")
     project.options(parser)
 
@@ -35,9 +37,21 @@ def run(options: argparse.Namespace) -> int:
     thought = {"type": "decision", "content": options.why}
     change = {"task_id": options.task, "claim": False, "thought": thought}
     with person.at_work(options) as me:
+        if _is_free(me, options.task):
+            terminal.note(f"nobody holds {options.task}: there is nothing to release")
+            return 1
         freed = me.call("task_update", change)
     if options.json:
         terminal.emit(freed)
     else:
         task.line(freed, "free")
     return 0
+
+
+def _is_free(me: person.Person, id: str) -> bool:
+    """Whether nobody holds a task; one that does not exist is for the server to refuse."""
+    with me.looking() as db:
+        try:
+            return tasks.get(db, id).holder is None
+        except Refused:
+            return False

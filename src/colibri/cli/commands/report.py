@@ -7,9 +7,12 @@ from typing import Any
 from colibri.cli import files, follow, lookup, project, terminal
 from colibri.cli.complaint import INTERRUPTED, Complaint, Misuse
 from colibri.cli.show import report_page, times, written
-from colibri.store import bundle, sessions
+from colibri.cli.why import unexplained
+from colibri.config import Config
+from colibri.store import bundle, deed_list, ledger, sessions
 from colibri.store.bundle import Contents
 from colibri.store.connection import Connection
+from colibri.store.home import Home
 
 FILE = "colibri-report.html"
 MAX_EVIDENCE = 64 * 1024 * 1024  # of a page, which holds it several times
@@ -40,6 +43,7 @@ examples:
 
 colibri sessions and colibri tasks list the ids. If a session and a task share an id, the session
 wins. Send readers the root of the seal, or a head, separately: the page has a field to compare it.
+Without -o the last report of this project is replaced; any other file only with --force.
 A page holds at most {MAX_EVIDENCE >> 20} MiB of evidence, about 50,000 records; colibri export
 has no such limit.
 
@@ -47,7 +51,8 @@ has no such limit.
 place. Ctrl-C stops it, and so does the seal of the session; the page that is left does not reload.
 
 --json prints file, bytes, records, session, task (both null for a project), roots [{{session,
-root}}] (of the seals in it, each SIZE:HEX) and head {{seq, leaf}} (of its last record).
+root}}] (of the seals in it, each SIZE:HEX), head {{seq, leaf}} (of its last record) and checkpoint
+{{size, root}} (the newest in git, if it covers that record; otherwise null).
 
 Exit codes: 0 written, 1 no such session or task, no record yet, too much for a page, or FILE
 already exists, 73 configuration, 75 resource, 130 stopped by Ctrl-C while watching. Unless it is 0
@@ -70,28 +75,39 @@ def run(options: argparse.Namespace) -> int:
     if path == "-" and (options.open or options.watch):
         option = "--open" if options.open else "--watch"
         raise Misuse(f"{option} needs a file, but -o - is stdout")
+    # Before the database: files are opened and closed only while we hold no lock of it.
+    replaced = report_page.log_of(path) if path == FILE else None
     with project.opened(options) as (config, reader):
+        if replaced == ledger.log_id(reader):
+            options.force = True
         written.refuse(options, config)
         found = _write(options, watched=options.watch)
         written.say(found, options)
         if options.open:
             _open(path)
-        return _watch(options, config.db_path, reader, found) if options.watch else 0
+        return _watch(options, project.home(config), reader, found) if options.watch else 0
 
 
 def _write(options: argparse.Namespace, *, watched: bool = False) -> dict[str, Any]:
     """Write the page as the project is now; what was written."""
     path: str = options.output
-    with project.reading(options) as (_, reader):
+    with project.reading(options) as (config, reader):
         contents = _contents(reader, options.id)
+        written.cover(reader, contents, config)
         _refuse_large(reader, contents)
         at = times.recorded(times.now()) if watched else ""
-        page = report_page.write(bundle.write(reader, contents), watched=at)
+        seen = _changes(reader, config, contents.scope, path)
+        page = report_page.write(
+            bundle.write(reader, contents),
+            log=ledger.log_id(reader),
+            watched=at,
+            changes=seen,
+        )
         return written.facts(reader, contents, path, files.write(page, path))
 
 
 def _watch(
-    options: argparse.Namespace, path: str, reader: Connection, found: dict[str, Any]
+    options: argparse.Namespace, home: Home, reader: Connection, found: dict[str, Any]
 ) -> int:
     """Write it again whenever there is more; the last time as a page that stays as it is."""
     session: str | None = found["session"]
@@ -102,7 +118,7 @@ def _watch(
     try:
         if not is_over(0):
             terminal.note("watching for new records; Ctrl-C stops")
-        for _ in follow.heads(reader, path, after=found["head"]["seq"], until=is_over, beat=BEAT):
+        for _ in follow.heads(reader, home, after=found["head"]["seq"], until=is_over, beat=BEAT):
             begun = time.monotonic()
             _write(options, watched=True)
             time.sleep(max(PAUSE, SHARE * (time.monotonic() - begun)))
@@ -116,8 +132,26 @@ def _watch(
 def _contents(reader: Connection, id: str | None) -> Contents:
     if id is None:
         return bundle.whole_log(reader)
-    session, _ = lookup.either(reader, id)
-    return bundle.of_task(reader, id) if session is None else bundle.of_session(reader, id)
+    session, task = lookup.either(reader, id)
+    if task is not None:
+        return bundle.of_task(reader, task.task_id)
+    assert session is not None
+    return bundle.of_session(reader, session.session_id)
+
+
+def _changes(
+    reader: Connection, config: Config, scope: dict[str, str] | None, path: str
+) -> dict[str, Any] | None:
+    """The changed files of a session or a project that no deed explains; None of a task, or where
+    no host has ever reported an edit."""
+    kind, id = next(iter((scope or {"log": ""}).items()))
+    since, until = deed_list.first_edit(reader), None
+    if since is None or kind == "task":
+        return None
+    if kind != "log":
+        session = sessions.get(reader, id)
+        since, until = session.started_at, session.finalized_at
+    return unexplained.find(reader, config, since, until, page=path)._asdict()
 
 
 def _refuse_large(reader: Connection, contents: Contents) -> None:

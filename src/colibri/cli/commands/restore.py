@@ -10,17 +10,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colibri.cli import program, project, terminal
-from colibri.cli.commands.backup import check, is_same, summary
+from colibri.cli.commands import heads
+from colibri.cli.commands.backup import check, is_same, refuse_server, summary
 from colibri.cli.complaint import Complaint
 from colibri.cli.show import words
 from colibri.cli.show.progress import bar as progress_bar
-from colibri.config import load
+from colibri.config import Config, load
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.visible import visible
-from colibri.store import ledger
+from colibri.store import ledger, moved
 from colibri.store.connection import Connection
-from colibri.store.faults import DatabaseError
+from colibri.store.faults import errors
 from colibri.store.sqlite import backup, opening
 from colibri.store.sqlite.files import BEFORE_RESTORE
 from colibri.store.sqlite.opening import open_reader
@@ -44,7 +45,8 @@ If it is interrupted, either the old or the new database is in place, never a mi
 --json prints restored (false: nothing was changed), relation (none, identical, newer, older,
 diverged, another log, unknown), lost (how many records), reason and older_schema; unless relation
 is none or unknown, also common, gained, kinds, since and until; and after a restore also database,
-head {seq, leaf} and kept (the old files, under their new names).
+head {seq, leaf}, kept (the old files, under their new names) and accepted (how many heads, kept
+outside, the restored log no longer contains: see colibri heads).
 
 Exit codes: 0 restored, or nothing to do, 1 the copy is not sound, or records would be lost and
 --force is missing, 73 configuration, 75 resource, such as a running server, 130 interrupted.
@@ -60,6 +62,12 @@ RELATIONS = {
     "unknown": "the database cannot be read: {reason}",
 }
 
+# What to do about a ledger on PostgreSQL.
+PUT_BACK = (
+    "stop the servers; pg_restore puts a dump of the schema {schema} back, into a database without"
+    " it. Then colibri verify compares it with the heads that were kept"
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a copy made by colibri backup")
@@ -74,11 +82,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """1 open the copy, 2 keep servers out, 3 copy it next to the database, 4 check that,
     5 compare, 6 ask, 7 put it in place, 8 tell."""
-    path = os.path.realpath(load(options.project).db_path)
+    config = load(options.project)
+    refuse_server(config, PUT_BACK)
+    path = os.path.realpath(config.db_path)
     if is_same(options.file, path):
         raise Complaint(f"{options.file} is the database itself", "name a copy of it")
     new = f"{path}.restore-{os.getpid()}"
     with closing(backup.open_copy(options.file)) as source, opening.alone(path):  # 1, 2
+        _refuse_moved(path)
         try:
             head = _copy(source, new)  # 3
             if problems := check(new, head):  # 4
@@ -95,9 +106,39 @@ def run(options: argparse.Namespace) -> int:
             kept = backup.put(new, path, _aside(path))  # 7
         finally:
             backup.discard(new)
-    result = {"restored": True, "database": path, **found, "kept": kept}
+    accepted = _accept(config, options)
+    result = {"restored": True, "database": path, **found, "kept": kept, "accepted": accepted}
     _tell(result | {"head": words.head_json(head)}, options)  # 8
     return 0
+
+
+def _refuse_moved(path: str) -> None:
+    """ResourceError if the ledger was moved: a copy in the place of the file would be a fork."""
+    if not os.path.exists(path):
+        return
+    try:
+        with closing(open_reader(path, least=1)) as current:
+            mark = moved.mark_of(current)
+    except errors(ResourceError):  # too damaged to have one
+        return
+    if mark is not None:
+        raise ResourceError(
+            f"the ledger of {path} was moved to {mark.place}: a copy here would be a second one",
+            "back up and restore that one with PostgreSQL's own tools: docs/team.md says how",
+        )
+
+
+def _accept(config: Config, options: argparse.Namespace) -> int:
+    """Accept that the restored log differs from the heads kept outside; how many there were."""
+    try:
+        bad = [one for one in heads.compared(config)[1] if one.result == "diverged"]
+        if bad:
+            name = os.path.basename(options.file)
+            heads.accept(config, bad, f"restored from {name}, a copy of the database")
+    except errors(ResourceError) as problem:
+        terminal.note(f"the heads kept outside were not accepted: {problem}")
+        return 0
+    return len(bad)
 
 
 def _copy(source: Connection, new: str) -> Head | None:
@@ -107,7 +148,7 @@ def _copy(source: Connection, new: str) -> Head | None:
         backup.copy(source, new, progress=bar)
         try:
             head = ledger.head(source)
-        except DatabaseError:
+        except errors():
             pass  # what is wrong with it, its check will tell
     return head
 
@@ -121,7 +162,7 @@ def _compare(path: str, new: str) -> dict[str, Any]:
         try:
             with closing(open_reader(path, least=1)) as current:
                 return found | asdict(backup.compare(current, copied))
-        except (ResourceError, DatabaseError, Damaged, UnicodeDecodeError) as problem:
+        except errors(ResourceError, Damaged, UnicodeDecodeError) as problem:
             return found | {"relation": "unknown", "lost": None, "reason": str(problem)}
 
 
@@ -190,6 +231,9 @@ def _tell(result: dict[str, Any], options: argparse.Namespace) -> None:
     line(f"head     {words.head(result['head'])}{empty}", whole=True)
     if result["older_schema"]:
         line("schema   from an older Colibri: the next server start migrates it", hang=9)
+    if result["accepted"]:
+        count = terminal.count(result["accepted"], "head")
+        line(f"heads    accepted that {count} kept outside are not in it", hang=9)
     for name in result["kept"]:
         line(f"before   {name}", whole=True)
     if result["relation"] not in ("none", "unknown"):

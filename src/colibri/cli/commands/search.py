@@ -8,8 +8,8 @@ from colibri.cli.show import times
 from colibri.store import deed_list, tasks, trail
 from colibri.store.connection import Connection
 from colibri.store.deed_list import Command
-from colibri.store.sqlite.thought_search import MOST_RANKED
 from colibri.store.tasks import Filter, Task
+from colibri.store.thought_search import MOST_RANKED
 from colibri.store.trail import Thought
 
 HELP = "find tasks, thoughts and commands by their words"

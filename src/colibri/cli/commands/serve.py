@@ -26,6 +26,8 @@ examples:
 environment:
   COLIBRI_MODE                FULL (default), READONLY, TEST or MINIMAL
   COLIBRI_DB_PATH             the database file (data/colibri.db)
+  COLIBRI_DB_URL              a PostgreSQL database that holds the ledger instead (without password)
+  COLIBRI_DB_SCHEMA           the schema of the project in that database (colibri)
   COLIBRI_SKILLS_ROOT         the folder of skills (.agents/skills)
   COLIBRI_CLAIM_MINUTES       how long a holder must be silent before its claim can be taken (60)
   COLIBRI_CAPTURE             what colibri hook keeps: commands (default) or text

@@ -13,7 +13,7 @@ HELP = "list sessions, open and sealed"
 DESCRIPTION = """\
 List the sessions, newest first: their intent, task, agent and opening time, how many thoughts they
 recorded and how many tasks they created, finished and cancelled themselves, and for sealed sessions
-the time of the seal and the start of its root.
+the time of the seal and its root.
 
 colibri trail SESSION shows what happened in a session, colibri report SESSION turns it into a page.
 """
@@ -32,7 +32,8 @@ tasks {created, done, cancelled}.
 Exit codes: 0 shown, even if there are none, 73 configuration, 75 resource.
 """
 
-ROOT = 16  # digits of a root that are shown
+STATE = 6  # the width of the column of states
+WIDEST = 24  # of the column of ids; longer ones are not cut off
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,33 +60,35 @@ def run(options: argparse.Namespace) -> int:
         terminal.emit({**counts, "sessions": [*map(words.session_json, found, works)]})
         return 0
     if terminal.is_terminal():
+        column = max((len(one.session_id) for one in found), default=0)
         for session, work in zip(found, works, strict=True):
-            _show(session, work)
+            _show(session, work, column)
     elif found:
         terminal.table(HEADINGS, map(_row, found, works))
     _note(len(found), matching, still_open + sealed)
     return 0
 
 
-def _show(session: Session, work: Work) -> None:
-    """For people: one line that wraps under its intent."""
+def _show(session: Session, work: Work, column: int) -> None:
+    """For people: a line that wraps under its intent, one of facts, and the root in one piece."""
+    indent = terminal.hang(min(column, WIDEST) + STATE + 4)
+    is_sealed = session.sized_root is not None and session.finalized_at is not None
+    terminal.line(
+        (session.session_id.ljust(min(column, WIDEST)), "bold"),
+        "  ",
+        (f"{'sealed' if is_sealed else 'open':<{STATE}}", "bold" if is_sealed else "good"),
+        f"  “{' '.join(session.intent.split())}”",
+        hang=indent,
+    )
     facts = [name for name in (session.task_id, session.agent) if name]
     facts += [terminal.count(session.record_count, "thought")]
     facts += [done] if (done := words.work(work)) else []
     facts += [f"opened {times.shown(session.started_at)}"]
-    state = ("open", "good")
-    if session.sized_root and session.finalized_at:
-        state = ("sealed", "bold")
-        root = session.sized_root[:ROOT]
-        facts += [f"sealed {times.shown(session.finalized_at)}", f"root {root}…"]
-    terminal.line(
-        (session.session_id, "bold"),
-        "  ",
-        state,
-        f"  {words.excerpt(session.intent)}  ",
-        (" · ".join(facts), "dim"),
-        hang=terminal.hang(len(session.session_id) + 2),
-    )
+    facts += [f"sealed {times.shown(str(session.finalized_at))}"] if is_sealed else []
+    terminal.line(" " * indent, (" · ".join(facts), "dim"), hang=indent)
+    if is_sealed:
+        room = max(0, terminal.console().width - len(f"root {session.sized_root}"))
+        terminal.line(" " * min(indent, room), ("root ", "dim"), str(session.sized_root), hang=0)
 
 
 HEADINGS = (

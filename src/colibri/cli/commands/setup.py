@@ -17,6 +17,7 @@ from colibri.cli.settings.change import PENDING, Change
 from colibri.cli.settings.clients import CLIENTS, FIXED, NAME, Language
 from colibri.cli.settings.hooks import HOOKS
 from colibri.cli.settings.jsonc import Broken
+from colibri.cli.witness import setup as git_setup
 from colibri.config import Config, load
 from colibri.core.errors import ResourceError
 
@@ -37,6 +38,12 @@ takes them out, and hooks of others stay as they are.
 for claude-code, GEMINI.md for gemini, AGENTS.md for the others. On a terminal --write asks whether
 it should. The section lies between two marks: adding it again updates it, --guide remove takes it
 out, and the rest of the file stays as it is.
+
+colibri setup git is about the project's git repository instead: hooks that keep the ledger's
+checkpoint in git at each commit and at the remote at each push (docs/witnesses.md). A hook that is
+there already runs first, and --write --remove puts everything back as it was. They are put where
+git looks for hooks, but because of the repository's own settings never outside it: --folder DIR
+says that you want them there.
 """
 
 EPILOG = """\
@@ -53,10 +60,12 @@ clients:
                   this directory
   opencode        opencode.json in the project, or ~/.config/opencode/opencode.json with --user
   generic         prints what most other clients accept
+  git             no client: the hooks of the project's repository, or of all with --user if your
+                  settings of git name one folder for all
 
 hooks:
   claude-code     .claude/settings.local.json in the project, ~/.claude/settings.json with --user
-  codex           ~/.codex/hooks.json; Codex runs them after you trusted them there: /hooks
+  codex           ~/.codex/hooks.json; Codex runs them once you trust them there: /hooks
   gemini, qwen    the settings file that has the server
   copilot         .github/hooks/colibri.json, or ~/.copilot/hooks/colibri.json with --user
   cline           .clinerules/hooks/, or ~/.cline/hooks/ with --user
@@ -75,6 +84,8 @@ examples:
   colibri setup claude-code --write --guide remove
                                        take that section out; nothing else
   colibri setup codex --print          print the entry, to paste it yourself
+  colibri setup git --write            witness the ledger at each commit and push
+  colibri setup git --write --remove   take those hooks out again
 
 Running --write again changes nothing. colibri doctor then tells you whether the client can start
 the server.
@@ -82,7 +93,8 @@ the server.
 --json prints client, scope (project, user or file), file, action (create, change, delete, none,
 print), written, backup (the old file, or null), diff, entry, snippet (the entry as text), hooks
 (null, or a list with file, action, written, backup and diff of each) and guide (null, or the same
-of its file); with --no-hooks and --guide remove only hooks and guide.
+of its file); with --no-hooks and --guide remove only hooks and guide. For git it prints folder,
+manager (null, husky, lefthook or pre-commit), snippet (null, or what to paste there) and hooks.
 
 Exit codes: 0 shown, written or nothing to do, 1 the file is broken, unusual or behind a link,
 73 configuration, 75 the file cannot be read or written.
@@ -90,7 +102,8 @@ Exit codes: 0 shown, written or nothing to do, 1 the file is broken, unusual or 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
+    known = (*CLIENTS, git_setup.NAME)
+    parser.add_argument("client", metavar="CLIENT", choices=known, help=", ".join(known))
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", action="store_true", help="make the change")
     what.add_argument("--print", action="store_true", help="print only the entry")
@@ -103,6 +116,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--hooks",
         action=argparse.BooleanOptionalAction,
         help="hooks that record what the agent does; --no-hooks takes them out",
+    )
+    parser.add_argument("--remove", action="store_true", help="take out the hooks; only for git")
+    parser.add_argument(
+        "--folder", metavar="DIR", help="the folder of hooks outside the repository; only for git"
     )
     parser.add_argument("--user", action="store_true", help="for all your projects")
     parser.add_argument("--file", metavar="FILE", help="another settings file")
@@ -126,6 +143,10 @@ class Server(NamedTuple):
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.client == git_setup.NAME:
+        _refuse_for_git(options)
+        return git_setup.run(options)
+    _refuse_of_git(options)
     removing = options.guide == "remove" or options.hooks is False
     server = None if removing and not options.hooks else _plan(options)
     _refuse(options, server)
@@ -151,6 +172,21 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_for_git(options: argparse.Namespace) -> None:
+    given = {"--print": options.print, "--guide": options.guide, "--file": options.file}
+    given |= {"--hooks": options.hooks is not None, "--name": options.name != NAME}
+    for name, value in given.items():
+        if value:
+            raise Misuse(f"{name} is for clients: leave it out for git")
+
+
+def _refuse_of_git(options: argparse.Namespace) -> None:
+    if options.remove:
+        raise Misuse("--remove is for git; hooks of a client are taken out with --write --no-hooks")
+    if options.folder:
+        raise Misuse("--folder is for git; another settings file is named with --file")
+
+
 def _refuse(options: argparse.Namespace, server: Server | None) -> None:
     if options.print and (options.guide or options.hooks is not None):
         other = "--guide" if options.guide else "--hooks"
@@ -172,7 +208,7 @@ def _json(
     guide: Change | None,
     done: dict[Change, tuple[bool, str | None]],
 ) -> dict[str, Any]:
-    """Of the server everything; of hooks and the guide what became of their files."""
+    """Of the server everything; of hooks and the guide what was done to their files."""
     found: dict[str, Any] = {}
     if server is not None:
         found = {"client": client, "scope": server.scope or None}

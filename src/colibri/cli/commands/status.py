@@ -1,13 +1,13 @@
 """`colibri status`: the project at a glance."""
 
 import argparse
-import os
 from typing import Any
 
-from colibri.cli import program, project, terminal
-from colibri.cli.show import times, words
+from colibri.cli import program, project, terminal, witnesses
+from colibri.cli.show import deeds, times, words
 from colibri.config import load
 from colibri.core.states import Status
+from colibri.core.witness import Witness
 from colibri.store import deed_list, gate_file, ledger, records, sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.records import OPEN_CALLS_AMONG, Record, Work
@@ -17,11 +17,12 @@ from colibri.store.tasks import Filter
 HELP = "the project at a glance"
 
 DESCRIPTION = """\
-Show where the ledger is and how large it is, its head, open sessions and calls, tasks by state, the
-last seal and the latest activity.
+Show where the ledger is and how large it is, its head and its newest witness, open sessions and
+calls, tasks by state, the last seal and the latest activity.
 
-Keep the head where nobody who works on the project can change it. colibri verify --head takes it
-and detects whether the log was truncated or rewritten since. The status itself verifies nothing.
+A witness is a head or a checkpoint that is kept outside the ledger: colibri verify detects whether
+the log was truncated or rewritten up to there. colibri witness --push keeps one at a git remote; or
+keep the head yourself, for colibri verify --head. The status itself verifies nothing.
 """
 
 EPILOG = f"""\
@@ -33,11 +34,13 @@ examples:
 Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 
 --json prints exists, project, found_by (which rule found it), gates_problem (what is wrong with the
-project's colibri.toml, or null) and path; if the ledger exists, also
-bytes, wal_bytes, log, records, head {{seq, leaf}}, sessions {{open, sealed, newest_open:
-[Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at, call, tool,
-server}}], open_calls_after (a seq), last_seal (a Session) and last_activity. A Session is what
-colibri sessions --json prints of one.
+project's colibri.toml, or null), unrecorded [TEXT] (what hooks could not record, and no record
+tells of yet) and path; if the ledger exists, also bytes, wal_bytes (of a file) or server {{version,
+user, rights, schema, schema_version, standby, tls, sslmode, local}}, log, records, head {{seq,
+leaf}}, witness (null, or {{size, kind, where, at, remote}} of the newest), sessions {{open, sealed,
+newest_open: [Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at,
+call, tool, server}}], open_calls_after (a seq), last_seal (a Session) and last_activity. A Session
+is what colibri sessions --json prints of one.
 
 Exit codes: 0 shown, even if there is no ledger yet, 73 configuration, 75 resource.
 """
@@ -52,13 +55,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     config = load(options.project)
-    path = config.db_path
-    seen: dict[str, Any] = {"exists": os.path.exists(path), "project": config.project, "path": path}
-    seen["found_by"] = config.found_by
+    path = config.ledger_name
+    seen: dict[str, Any] = {"exists": project.home(config).is_there(), "project": config.project}
+    seen |= {"path": path, "found_by": config.found_by}
     seen["gates_problem"] = problem = gate_file.read(config.project).problem
+    seen["unrecorded"] = untold = deeds.unrecorded(config)
     if seen["exists"]:
         with project.reading(options) as (_, reader):
-            seen |= {"bytes": _size(path), "wal_bytes": _size(f"{path}-wal"), **_look(reader)}
+            seen |= {**reader.engine.facts(reader), **_look(reader)}
+            seen["witness"] = witnesses.newest(config, reader)
     if options.json:
         terminal.emit(_json(seen) if seen["exists"] else seen)
     elif seen["exists"]:
@@ -70,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
         terminal.field("", "there is no ledger yet; the server creates it when it first starts")
         adds = program.typed("colibri setup CLIENT --write adds it to your MCP client")
         terminal.field("next", adds)
+    for fact in () if options.json else untold:
+        terminal.field("deeds", (fact, "bad"))
     if problem is not None and not options.json:
         terminal.field("gates", (f"{problem}; until then no task can be DONE", "bad"))
     return 0
@@ -115,19 +122,14 @@ def _count(db: Connection, status: Status) -> int:
     return total
 
 
-def _size(path: str) -> int:
-    """os.stat only: nothing but SQLite may open these files."""
-    try:
-        return os.path.getsize(path)
-    except FileNotFoundError:
-        return 0
-
-
 # For machines.
 
 
 def _json(seen: dict[str, Any]) -> dict[str, Any]:
     newest: Record | None = seen.pop("newest")
+    witness: Witness | None = seen["witness"]
+    names = ("size", "kind", "where", "at", "remote")
+    seen["witness"] = witness and {name: getattr(witness, name) for name in names}
     calls = [_call(call) for call in seen.pop("open_calls")]
     return seen | {"open_calls": calls, "last_activity": newest and newest.at}
 
@@ -146,14 +148,14 @@ def _show(seen: dict[str, Any]) -> None:
     field("project", (seen["project"], "bold"), whole=True)
     field("", (seen["found_by"], "dim"))
     field("store", seen["path"], whole=True)
-    sizes = f"{_bytes(seen['bytes'])}, write-ahead log {_bytes(seen['wal_bytes'])}"
-    field("", (sizes, "dim"))
+    field("", (_place(seen), "dim"))
     field("log", seen["log"], whole=True)
     if seen["newest"] is None:
         field("records", "none yet")
         return
     field("records", f"{seen['records']:,}")
     field("head", (words.head(seen["head"]), "bold"), whole=True)
+    field("witness", witnesses.told(seen["witness"], seen["records"]))
     field("activity", times.shown(seen["newest"].at), "  ", *words.summary(seen["newest"]))
     print()
     _show_sessions(seen["sessions"], seen["last_seal"])
@@ -163,6 +165,17 @@ def _show(seen: dict[str, Any]) -> None:
     if seen["deeds"]["total"]:
         terminal.field("deeds", "{total:,}, {failed:,} failed".format(**seen["deeds"]))
     _show_open_calls(seen["open_calls"])
+
+
+def _place(seen: dict[str, Any]) -> str:
+    """How large it is and, of a server, who we are there."""
+    size, server = _bytes(seen["bytes"]), seen.get("server")
+    if server is None:
+        return f"{size}, write-ahead log {_bytes(seen['wal_bytes'])}"
+    rights = ", ".join(server["rights"]) or "do nothing"
+    kind = "a standby" if server["standby"] else "primary"
+    secured = server["tls"] or ("on this machine" if server["local"] else "not encrypted")
+    return f"{size}, {server['version']}, {kind}, {secured}; {server['user']} may {rights}"
 
 
 def _show_sessions(sessions: dict[str, Any], seal: dict[str, Any] | None) -> None:
@@ -189,7 +202,7 @@ def _done(session: dict[str, Any]) -> str:
 
 
 def _show_tasks(found: dict[str, Any]) -> None:
-    ready = f", {found['ready']:,} ready to continue" if found["total"] else ""
+    ready = f", {found['ready']:,} can be worked on now" if found["total"] else ""
     terminal.field("tasks", f"{found['total']:,}{ready}")
     spans: list[terminal.Span] = []
     for state, number in found["states"].items():

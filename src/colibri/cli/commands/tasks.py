@@ -1,16 +1,17 @@
 """`colibri tasks`: the board of the tasks by state, and one of them with its history."""
 
 import argparse
+import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from colibri.cli import lookup, person, project, terminal
 from colibri.cli.complaint import Misuse
 from colibri.cli.show import steps, times, words
 from colibri.cli.show import task as show_task
+from colibri.config import load
 from colibri.core.states import TERMINAL, Status
-from colibri.store import ledger, sessions, tasks
+from colibri.store import gate_file, ledger, sessions, task_needs, tasks
 from colibri.store.connection import Connection
 from colibri.store.tasks import Filter, Task
 from colibri.store.timeline import Timeline
@@ -42,7 +43,7 @@ tasks: [Task]}. With TASK it prints the Task plus
 dependencies (task_id, status, title), blockers, next_states, needs (STATE: [what]) and history, a
 list of what colibri trail --json prints. A Task is what task_get answers; see docs/tools.md.
 
-Exit codes: 0 shown, 1 no such task, 73 configuration, 75 resource.
+Exit codes: 0 shown, 1 no such task, 2 a mistyped id, 73 configuration, 75 resource.
 """
 
 INTERNAL = ("number", "attempt_seq", "open_dependencies")  # columns, not fields of a Task
@@ -51,7 +52,9 @@ URGENCY = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", metavar="TASK", nargs="?", help="one task, with its history")
+    parser.add_argument(
+        "task", metavar="TASK", type=lookup.task_id, nargs="?", help="one task, with its history"
+    )
     parser.add_argument(
         "--status",
         metavar="STATE",
@@ -117,7 +120,7 @@ def _show_board(db: Connection, options: argparse.Namespace) -> None:
         _show_column(column)
     if not total:
         none = "there are no tasks yet; colibri add TITLE creates one"
-        terminal.note("no task matches" if _is_filtered(options) else none)
+        terminal.note(f"no task matches {given}" if (given := _filters(options)) else none)
 
 
 def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:
@@ -134,11 +137,15 @@ def _column(db: Connection, state: str, options: argparse.Namespace) -> Column:
 def _whole(db: Connection, found: Iterable[Task]) -> tuple[list[Task], list[str]]:
     """Tasks with all their fields, and what each of them is waiting for."""
     whole = [tasks.get(db, one.task_id) for one in found]
-    return whole, [tasks.named(tasks.blockers(db, one.number)) for one in whole]
+    return whole, [task_needs.named(task_needs.blockers(db, one.number)) for one in whole]
 
 
-def _is_filtered(options: argparse.Namespace) -> bool:
-    return any((options.status, options.project_name, options.assignee, options.search))
+def _filters(options: argparse.Namespace) -> str:
+    """The filters, as they were typed."""
+    given = [("--status", state) for state in options.status]
+    named = ("--project-name", options.project_name), ("--assignee", options.assignee)
+    given += [one for one in (*named, ("--search", options.search)) if one[1] is not None]
+    return " ".join(f"{option} {shlex.quote(value)}" for option, value in given)
 
 
 def _show_column(column: Column) -> None:
@@ -162,7 +169,7 @@ def _show_task(task: Task, waits_for: str, **how: Any) -> None:
 def _show_list(db: Connection, options: argparse.Namespace) -> None:
     wanted = Filter(project=options.project_name, assignee=options.assignee)
     with db:
-        every = _mine(db, wanted) if options.mine else [*tasks.queue(db, wanted, besides=None)]
+        every = _mine(db, wanted) if options.mine else tasks.queue(db, wanted, ALL, besides=None)
         found, waiting = _whole(db, every[: options.limit or None])
     if options.json:
         terminal.emit({"total": len(every), "tasks": [_json(one) for one in found]})
@@ -171,10 +178,15 @@ def _show_list(db: Connection, options: argparse.Namespace) -> None:
         _show_task(task, waits_for)
     if more := len(every) - len(found):
         terminal.note(f"{more} more; --limit 0 shows all")
-    if not every and options.mine:
-        terminal.note("you hold no task; colibri claim takes the most urgent one that is free")
-    elif not every:
-        terminal.note("no task can be worked on now; colibri tasks shows what they wait for")
+    if every:
+        return
+    among = f" that matches {given}" if (given := _filters(options)) else ""
+    if options.mine:
+        terminal.note(f"you hold no task{among}; colibri claim takes the most urgent free one")
+    else:
+        terminal.note(
+            f"no task{among} can be worked on now; colibri tasks shows what each waits for"
+        )
 
 
 def _mine(db: Connection, wanted: Filter) -> list[Task]:
@@ -182,7 +194,7 @@ def _mine(db: Connection, wanted: Filter) -> list[Task]:
     found: list[Task] = []
     for session in sessions.open_of(db, person.name()):
         mine, _ = tasks.find(
-            db, replace(wanted, holder=session.session_id), search=None, limit=ALL, offset=0
+            db, wanted._replace(holder=session.session_id), search=None, limit=ALL, offset=0
         )
         found += mine
     return sorted(found, key=lambda one: URGENCY[one.priority])
@@ -199,8 +211,8 @@ def _show_one(db: Connection, options: argparse.Namespace) -> None:
     with db:
         task = lookup.task(db, options.task)
         dependencies = [tasks.get(db, id) for id in task.depends_on]
-        needs = tasks.needs(db, task)
-        blockers = [one.task_id for one in tasks.blockers(db, task.number)]
+        needs = task_needs.needs(db, task, gate_file.read(load(options.project).project))
+        blockers = [one.task_id for one in task_needs.blockers(db, task.number)]
     history = Timeline(db, task=task.task_id)
     last = ledger.last_seq(db)
     if options.json:

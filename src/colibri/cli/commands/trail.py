@@ -9,6 +9,7 @@ from colibri.cli.show import steps, times, words
 from colibri.core.ledger import TYPES
 from colibri.store import ledger, records, sessions
 from colibri.store.connection import Connection
+from colibri.store.home import Home
 from colibri.store.records import Record
 from colibri.store.sessions import Session
 from colibri.store.tasks import Task
@@ -70,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
     return follow.run(options, _show)
 
 
-def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
-    session, task = _whose(db, path, options)
+def _show(db: Connection, home: Home, options: argparse.Namespace) -> None:
+    session, task = _whose(db, home, options)
     task_id = None if task is None else task.task_id
     found = Timeline(db, session=None if session is None else session.session_id, task=task_id)
     last = ledger.last_seq(db)
@@ -94,13 +95,13 @@ def _show(db: Connection, path: str, options: argparse.Namespace) -> None:
     if others > 0 and not (options.limit or options.type or options.json or options.follow):
         _note_others(others, options)
     if options.follow:
-        for seq in follow.heads(db, path, after=last, until=_end_of(db, session)):
+        for seq in follow.heads(db, home, after=last, until=_end_of(db, session)):
             for step in found.advance(seq):
                 _print(step, printer, options)
 
 
 def _whose(
-    db: Connection, path: str, options: argparse.Namespace
+    db: Connection, home: Home, options: argparse.Namespace
 ) -> tuple[Session | None, Task | None]:
     if options.all:
         return None, None
@@ -108,7 +109,7 @@ def _whose(
         return lookup.either(db, options.id)
     found = sessions.newest(db, 1, only_open=True)
     if not found and options.follow:
-        found = [_next_session(db, path)]
+        found = [_next_session(db, home)]
     found = found or sessions.newest(db, 1)
     if not found:
         hint = "an agent opens one when it starts to work; colibri trail --all shows every call"
@@ -116,10 +117,10 @@ def _whose(
     return found[0], None
 
 
-def _next_session(db: Connection, path: str) -> Session:
+def _next_session(db: Connection, home: Home) -> Session:
     """Wait for a session to be opened."""
     terminal.note("waiting for a session to open; Ctrl-C stops")
-    heads = follow.heads(db, path, after=ledger.last_seq(db))
+    heads = follow.heads(db, home, after=ledger.last_seq(db))
     return next(found[0] for _ in heads if (found := sessions.newest(db, 1, only_open=True)))
 
 

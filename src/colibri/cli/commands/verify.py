@@ -3,28 +3,29 @@
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple
 
-from colibri.cli import lookup, project, terminal
+from colibri.cli import lookup, project, terminal, witnesses
 from colibri.cli.complaint import Complaint, Misuse, why
-from colibri.cli.show import verdict, words
+from colibri.cli.show import deeds, verdict, words
 from colibri.cli.show.progress import bar as progress_bar
 from colibri.config import load
+from colibri.core import checkpoint, witness
+from colibri.core.checkpoint import Checkpoint
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.ledger import Head
 from colibri.core.report import LINE_OF, MAX_LISTED, Report
-from colibri.store import ledger, sessions
+from colibri.core.witness import Witness, Witnesses
+from colibri.store import ledger, sessions, task_verification
 from colibri.store import verify as check
 from colibri.store.connection import Connection
-from colibri.store.faults import DatabaseError, fault
+from colibri.store.faults import errors, fault
+from colibri.store.home import Home
 from colibri.store.sessions import Session
 from colibri.store.sqlite import backup
-from colibri.store.sqlite.expected import foreign
-from colibri.store.sqlite.files import sync_log
-from colibri.store.sqlite.opening import open_reader
-from colibri.store.sqlite.schema import integrity_check
+from colibri.store.sqlite.home import Home as InFile
 
 HELP = "check the log, a session, a task or a bundle"
 
@@ -33,9 +34,13 @@ Recompute every hash, replay every rule, and report what is broken, what that me
 not be checked. By default this checks the project's whole log. FILE is an evidence bundle, which
 the independent verifier colibri_verify judges, or a copy made by colibri backup.
 
-A truncated or completely rewritten log is visible only if you kept a head (from any receipt, or
-from colibri backup) or a root (from merkle_finalize) somewhere else. For a bundle, the head must be
-one it contains: a session's bundle ends at its seal.
+A truncated or completely rewritten log is visible only to a witness: a head or a checkpoint of it
+that was kept elsewhere. Servers keep heads in your state directory (colibri heads), and the log is
+compared with all that are found: how far it is held, by what, and how many records are newer. While
+one is known to exist that cannot be read, no verdict is good. Give a head from a receipt or from
+colibri backup with --head, the root of a seal with --root, and a checkpoint that you received with
+--checkpoint. For a bundle, the head must be one it contains: a session's bundle ends at its seal,
+but the checkpoint in it can be a later one.
 """
 
 EPILOG = """\
@@ -44,26 +49,35 @@ examples:
   colibri verify --head 1204:HEX
   colibri verify --session S-0123456789ab --root SIZE:HEX
   colibri verify session.colibri.json --root SIZE:HEX
+  colibri verify session.colibri.json --checkpoint LOG@SIZE:HEX
 
 colibri sessions and colibri tasks list the ids. The database is only read, one slice at a time, and
 servers can keep writing. A report is not a bundle: it checks itself when a browser opens it.
 
 Verdicts on logs and bundles have the same lines and codes (docs/formats.md §10 and §11). A log's
-verdict has one more line, rows: whether what tools show is what the records say.
+verdict has two more lines: rows, whether what tools show is what the records say, and witnessed,
+whether the log extends what was kept of it elsewhere.
 
 --json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
 head, lines, sessions, erased, open_calls, coverage (what hooks reported, and what is missing from
-it), findings [{code, seq, detail, meaning}], finding_count and not_checked [{code, detail}]; for a
-bundle, what colibri_verify.py --json prints.
+it), unrecorded [TEXT] (what hooks could not record, and no record tells of yet), witnesses [{log,
+size, leaf, root, kind, where, at, remote, signature, place, object, problem (why it cannot be
+read), result, detail, accepted}], held_to, newer, held and remarks (the same in words), findings
+[{code, seq, detail, meaning}], finding_count and not_checked [{code, detail}]; for a bundle, what
+colibri_verify.py --json prints.
 
 Exit codes: 0 good, 1 bad, or no such session or task, 2 cannot tell, 73 configuration,
 75 resource, 130 interrupted.
 """
 
+Known = Callable[[Connection], Witnesses]  # what a log is compared with
+
 EXIT = {"good": 0, "bad": 1, "cannot tell": 2}
 START = 4096  # bytes of a file, by which it is known
+MAX_NOTE = 65536  # characters of a checkpoint's text, with its signatures
 BUNDLE = b"colibri-bundle/"
 PAGE = (b"<!doctype html", b"<html")
+_PASSING = ("busy", "full", "io", "unreachable", "not allowed")  # faults that say nothing of a log
 FILES = "name a bundle written by colibri export, or a copy made by colibri backup"
 
 
@@ -71,11 +85,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("file", metavar="FILE", nargs="?", help="a bundle, or a copy of the database")
     what.add_argument("--session", metavar="ID", help="only this session, from opening to seal")
-    what.add_argument("--task", metavar="ID", help="only the records of this task")
+    what.add_argument(
+        "--task", metavar="ID", type=lookup.task_id, help="only the records of this task"
+    )
     parser.add_argument(
         "--root", metavar="SIZE:HEX", type=_root, help="the root of a seal, kept elsewhere"
     )
     parser.add_argument("--head", metavar="SEQ:HEX", type=_head, help="a head, kept elsewhere")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="LOG@SIZE:HEX",
+        type=_checkpoint,
+        help="a checkpoint, kept elsewhere; or the file with its text",
+    )
     project.options(parser, "the verdict as JSON")
 
 
@@ -106,16 +128,29 @@ def _head(text: str) -> Head:
     return Head(int(found[1]), bytes.fromhex(found[2]))
 
 
+def _checkpoint(text: str) -> Checkpoint:
+    try:
+        if not os.path.isfile(text):
+            return checkpoint.parse_trailer(text.lower())
+        with open(text, encoding="utf-8") as file:
+            return checkpoint.parse(file.read(MAX_NOTE))
+    except (OSError, ValueError) as problem:  # a UnicodeDecodeError is one
+        raise argparse.ArgumentTypeError(f"no checkpoint: {problem}") from None
+
+
 def run(options: argparse.Namespace) -> int:
-    if options.head and (options.session or options.task):
-        raise Misuse("--head needs the whole log: leave out --session and --task")
+    for name in ("head", "checkpoint"):
+        if getattr(options, name) and (options.session or options.task):
+            raise Misuse(f"--{name} needs the whole log: leave out --session and --task")
     if options.root and options.task:
         raise Misuse("--root needs the whole log or a session: leave out --task")
     if options.file is None:
-        return _judge_log(load(options.project).db_path, options)
+        config = load(options.project)
+        home, untold = project.home(config), deeds.unrecorded(config)
+        return _judge_log(home, options, lambda db: witnesses.known(config, db), untold)
     try:
         if backup.is_database(options.file):
-            return _judge_log(options.file, options)
+            return _judge_log(InFile(options.file), options, witnesses.of_copy)
         return _judge_bundle(options)
     except ResourceError as problem:  # there is nothing to judge in it
         raise Complaint(problem.message, problem.hint, EXIT["cannot tell"]) from problem
@@ -127,10 +162,11 @@ def _judge_bundle(options: argparse.Namespace) -> int:
 
     root = options.root and str(options.root)
     head = options.head and (options.head.seq, options.head.leaf.hex())
+    given = options.checkpoint and options.checkpoint._replace(root=options.checkpoint.root.hex())
     try:
         with _opened(options.file) as plain, colibri_verify.rereadable(plain) as file:
             start = _start(options.file, file)
-            judged = colibri_verify.verify(file, root=root, head=head)
+            judged = colibri_verify.verify(file, root=root, head=head, checkpoint=given)
     except OSError as problem:
         raise ResourceError(f"cannot read {options.file}: {why(problem)}", FILES) from problem
     except MemoryError:
@@ -165,23 +201,29 @@ def _start(path: str, file: BinaryIO) -> bytes:
     return start
 
 
-def _judge_log(path: str, options: argparse.Namespace) -> int:
+def _judge_log(
+    home: Home, options: argparse.Namespace, known: Known, untold: Sequence[str] = ()
+) -> int:
     """Tell the verdict, of one shape whatever comes of it."""
-    judged, hint = verdict.blank(path, options.session, options.task), ""
-    with closing(open_reader(path, any_schema=True)) as reader:
+    judged, hint = verdict.blank(home.name, options.session, options.task), ""
+    judged["unrecorded"] = list(untold)
+    with closing(home.open_reader(unchecked=True)) as reader:
         try:
             if unsound := _unsound(reader):
                 return _tell(judged | unsound, options)
             judged["log"] = ledger.log_id(reader)
-            report = _examine(reader, options)
-            sync_log(path)  # the head may be kept: a power cut must not undo it
+            report = _examine(reader, options, known)
+            reader.engine.sync(reader)  # the head may be kept: a power cut must not undo it
             if report.record_count or not report.valid:
                 judged |= _findings(report, list(sessions.every(reader)), options)
+                if report.unread and not judged["finding_count"]:
+                    judged["reason"] = _unread(report)
+                    hint = "delete what does not belong there, or colibri heads accept --why TEXT"
             else:
                 judged["reason"] = "the log holds no records: there is nothing to check"
-        except (DatabaseError, UnicodeDecodeError, Damaged) as problem:
-            if fault(problem) in ("busy", "full", "io"):
-                judged["reason"] = f"cannot read {path}: {problem}"
+        except errors(UnicodeDecodeError, Damaged) as problem:
+            if fault(problem) in _PASSING:
+                judged["reason"] = f"cannot read {home.name}: {problem}"
                 hint = "try again, or verify a copy"
             else:
                 damage = verdict.finding(None, "damaged-file", str(problem))
@@ -190,11 +232,20 @@ def _judge_log(path: str, options: argparse.Namespace) -> int:
     return _tell(judged, options, hint)
 
 
+def _unread(report: Report) -> str:
+    """Why nobody can tell: something that could speak against the log was not heard."""
+    first, more = report.unread[0].witness, len(report.unread) - 1
+    others = f", and {more:,} more" if more else ""
+    return f"a witness of this log cannot be read: {first.where}: {first.problem}{others}"
+
+
 def _unsound(reader: Connection) -> dict[str, Any]:
     """What keeps everything else from being believed: another schema, pages or indexes."""
-    code, found = "foreign-schema", foreign(reader)
+    engine = reader.engine
+    code, found = "foreign-schema", engine.foreign(reader)
     if not found:
-        code, found = "damaged-file", [" ".join(one.split()) for one in integrity_check(reader)]
+        broken = engine.integrity_check(reader)
+        code, found = "damaged-file", [" ".join(one.split()) for one in broken]
     if not found:
         return {}
     lines = dict.fromkeys(verdict.LINES, "not checked") | {LINE_OF[code]: "no"}
@@ -214,7 +265,7 @@ def _tell(judged: dict[str, Any], options: argparse.Namespace, hint: str = "") -
     return EXIT[judged["verdict"]]
 
 
-def _examine(reader: Connection, options: argparse.Namespace) -> Report:
+def _examine(reader: Connection, options: argparse.Namespace, known: Known) -> Report:
     """The check that was asked for, with a bar; an interrupt says how far it came."""
     first, last = 1, ledger.last_seq(reader)
     if options.session is not None:
@@ -227,11 +278,19 @@ def _examine(reader: Connection, options: argparse.Namespace) -> Report:
             if options.session is not None:
                 return check.verify_session(reader, options.session, pause=bar.slice)
             if options.task is not None:
-                return check.verify_task(reader, options.task)
-            return check.verify(reader, head=options.head, pause=bar.slice)
+                return task_verification.verify_task(reader, options.task)
+            kept = known(reader)
+            if options.checkpoint is not None:
+                kept = kept._replace(found=(*kept.found, _given(options.checkpoint)))
+            return check.verify(reader, head=options.head, witnesses=kept, pause=bar.slice)
         except KeyboardInterrupt:
             far = f"after about {bar.done:,} of {bar.total:,} records: there is no verdict"
             raise KeyboardInterrupt(far) from None
+
+
+def _given(checkpoint: Checkpoint) -> Witness:
+    log, size, root = checkpoint
+    return Witness(log, size, None, root, "given", "the checkpoint that you gave")
 
 
 def _findings(report: Report, every: list[Session], options: argparse.Namespace) -> dict[str, Any]:
@@ -248,7 +307,7 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
     members: dict[str, Any] = {
         "records": report.record_count,
         "head": words.head_json(report.head),
-        "lines": verdict.lines({one["code"] for one in found}),
+        "lines": verdict.lines({one["code"] for one in found}, report.witnesses),
         "findings": found,
         "finding_count": count,
         "not_checked": list(_not_checked(report, options, sealed=whole and bool(roots))),
@@ -266,6 +325,20 @@ def _findings(report: Report, every: list[Session], options: argparse.Namespace)
         "open_calls": [call._asdict() for call in report.open_calls[:MAX_LISTED]],
         "open_call_count": len(report.open_calls),
         "coverage": report.coverage and report.coverage._asdict(),
+        **_witnesses(report),
+    }
+
+
+def _witnesses(report: Report) -> dict[str, Any]:
+    judged = report.witnesses
+    if judged is None:
+        return {}
+    return {
+        "witnesses": [verdict.witness(one) for one in judged],
+        "held_to": report.held_to,
+        "newer": report.newer,
+        "held": witness.held(judged, report.newer or 0),
+        "remarks": witness.remarks(judged),
     }
 
 

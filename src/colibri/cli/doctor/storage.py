@@ -1,25 +1,24 @@
-"""What `colibri doctor` asks about the database.
+"""What `colibri doctor` asks about a database in a file.
 
-Nothing is changed. The file is opened by SQLite alone, read-only; where no `-wal` exists nothing
-appears beside it either. Sizes and permissions come from `os.stat`.
+Nothing is changed. The file is opened by SQLite alone, read-only; where no `-wal` exists no new
+file appears either. Sizes and permissions come from `os.stat`.
 """
 
 import os
 import stat
 from collections.abc import Iterator
 
-from colibri.cli.doctor import Finding, guarded, ok, problem, warning
+from colibri.cli.doctor import Finding, guarded, newest_records, ok, problem, warning
 from colibri.config import Config
 from colibri.core.errors import Damaged, ResourceError
 from colibri.core.modes import Mode
-from colibri.store import ledger, verify
 from colibri.store.connection import Connection
-from colibri.store.faults import DatabaseError
+from colibri.store.faults import errors
+from colibri.store.home import Outdated
 from colibri.store.sqlite import locks, place
-from colibri.store.sqlite.opening import MAKE, Outdated, open_reader
+from colibri.store.sqlite.opening import MAKE, open_reader
 from colibri.store.sqlite.schema import load_migrations, quick_check, small_tables
 
-NEWEST = 1000
 MIB = 1 << 20
 LITTLE_SPACE = 100 * MIB
 NO_SPACE = 10 * MIB
@@ -128,7 +127,7 @@ def _content(path: str) -> Iterator[Finding]:
     try:
         yield ok(f"{path}, schema version {load_migrations()[-1].version}")
         yield _records(reader)
-    except (DatabaseError, Damaged, UnicodeDecodeError) as unreadable:
+    except errors(Damaged, UnicodeDecodeError) as unreadable:
         yield problem(f"{path} cannot be read: {unreadable}", _DAMAGED, "records")
     finally:
         reader.close()
@@ -136,18 +135,12 @@ def _content(path: str) -> Iterator[Finding]:
 
 def _records(reader: Connection) -> Finding:
     with reader:  # one transaction: what is read belongs together
-        last = ledger.last_seq(reader)
-        first = max(1, last - NEWEST + 1)
-        found = [
-            f"record {broken.seq}: {broken.what}: {broken.detail}"
-            for broken in verify.check_range(reader, first, last)
-        ]
+        found, checked = newest_records(reader)
         for table in small_tables(reader):
             found += [f"table {table}: {what}" for what in quick_check(reader, table)]
     if found:
         return problem(found[0], _DAMAGED, "records")
-    checked = f"the newest {last - first + 1:,} were checked and are intact"
-    return ok(f"{last:,}; {checked}", "records")
+    return ok(checked, "records")
 
 
 def _write_ahead_log(path: str) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ class Change:
     new: str
     mode: int = files.SETTINGS  # of a new file
     ours: bool = False  # nobody else writes it: no copy of the old text is kept
-    is_so: str = "is as it should be"  # what is said where there is nothing to do
+    is_so: str = "is as it should be"  # the message if there is nothing to do
     then: str = ""  # what its user does next
 
 

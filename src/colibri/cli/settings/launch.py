@@ -15,6 +15,7 @@ from colibri.config import bare_environment
 from colibri.core.errors import ResourceError
 
 DISTRIBUTION = "colibri-mcp"
+SCRIPT = "colibri"
 PATIENCE = 30.0
 _CACHE = re.compile(r"/uv/[a-z]+-v[0-9]+/")
 
@@ -39,12 +40,13 @@ def command() -> list[str]:
 
     A clone has scripts/colibri, which also rebuilds its environment; an installed package has the
     script that its installer made; what uvx runs from its cache is fetched again by uvx, in the
-    same version. -P: a folder named colibri in the user's project is not ours.
+    same version and from the same source. -P: a folder named colibri in the user's project is not
+    ours.
     """
     for find in (launcher, _console_script):
         script = find()
         if runs_once(script):
-            return [shutil.which("uvx") or "uvx", f"{DISTRIBUTION}@{colibri.VERSION}"]
+            return [shutil.which("uvx") or "uvx", *_fetched()]
         if os.path.isfile(script) and os.access(script, os.X_OK):
             return [_utf8(script)]
     return [_utf8(sys.executable), "-P", "-m", "colibri"]
@@ -53,6 +55,31 @@ def command() -> list[str]:
 def runs_once(script: str) -> bool:
     """Whether uv made the script for a single run: cleaning its cache deletes it."""
     return _CACHE.search(script) is not None
+
+
+def _fetched() -> list[str]:
+    """What uvx is to run: what it was given with --from, else this version from the index."""
+    from importlib import metadata  # noqa: PLC0415 - 25 ms that other commands need not wait
+
+    try:
+        told = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        told = None
+    source = _source(json.loads(told)) if told else ""
+    return ["--from", _utf8(source), SCRIPT] if source else [f"{DISTRIBUTION}@{colibri.VERSION}"]
+
+
+def _source(direct: dict[str, Any]) -> str:
+    """A directory, a file, an address or a commit, from what an installer notes (PEP 610)."""
+    from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - only uvx needs it
+
+    url = str(direct.get("url", ""))
+    if vcs := direct.get("vcs_info"):
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
+    elif url.startswith("file:"):
+        url = unquote(urlsplit(url).path)
+    inside = direct.get("subdirectory")
+    return f"{url}#subdirectory={inside}" if inside else url
 
 
 def clone() -> str:

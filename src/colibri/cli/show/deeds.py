@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from colibri.cli.terminal import Span, count
+from colibri.config import Config
+from colibri.hook import lost, spool
 from colibri.store.records import Record
 
 _DONE = {
@@ -26,10 +28,27 @@ _EVENTS = {
 }
 _ENDS = {"tool.failed": "failed", "tool.denied": "denied"}
 _QUIET = ("read", "mcp", "other")  # what changes nothing by itself, or is in the ledger anyway
+_UNJUDGED = {
+    "rules": "colibri.toml cannot be used",
+    "session": "its session is not known",
+    "ledger": "the ledger could not be read in time",
+    "host": "this host takes no denial",
+}
 MAX_TEXT = 200
 MAX_PATHS = 5
 
 Said = Mapping[str, Any]
+
+
+def unrecorded(config: Config) -> list[str]:
+    """What hooks could not record, and no record tells of yet."""
+    facts = []
+    if number := lost.count(config):
+        facts.append(f"{count(number, 'deed')} could not be kept; the next one will tell of it")
+    if size := spool.size(config.db_path):
+        waits = f"wait in {config.db_path}-spool for the next hook or server"
+        facts.append(f"{count(size, 'byte')} of deeds {waits}")
+    return facts
 
 
 def failed(said: Said) -> bool:
@@ -69,7 +88,13 @@ def _marks(said: Said) -> list[Span]:
     late = [(f"  late: happened at {said['late']}", "dim")] if said["late"] else []
     lost = said["lost"]
     gap = [(f"  {count(lost, 'deed')} before it lost", "refused")] if lost else []
-    return [*late, *gap]
+    why = said.get("unjudged")
+    passed = (
+        [(f"  not judged by the rule for edits: {_UNJUDGED.get(why, why)}", "refused")]
+        if why
+        else []
+    )
+    return [*late, *gap, *passed]
 
 
 def _what(said: Said, text: Record | None) -> str:

@@ -97,7 +97,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
-            wrong = f"{_named(action)}: {value!r} is none of {', '.join(known)}"
+            wrong = f"{_named(action)}: {value!r} is not one of {', '.join(known)}"
             raise Misuse(wrong, near=nearest(str(value), known))
 
     def error(self, message: str) -> NoReturn:

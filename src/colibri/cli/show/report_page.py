@@ -7,9 +7,11 @@ these and nothing else, and loads nothing.
 
 import base64
 import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape, unescape
 
 import colibri
 
@@ -35,25 +37,45 @@ MODULES = (
     "report/place.mjs",
     "report/page.mjs",
 )
+_HEAD = 4096  # bytes of a page that say what it is
+_LOG = re.compile(rb'^<meta name="colibri-log" content="([^"]+)">$', re.MULTILINE)
 _IMPORT = re.compile(r'^import (\{[^}]{0,1000}+\}) from "[./]*(\w+)\.mjs";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) ([\w$]+))", re.MULTILINE)
 
 
-def write(bundle: Iterable[bytes], *, watched: str = "") -> Iterator[bytes]:
-    """The page's text, piece by piece, around the pieces of a bundle.
+def write(
+    bundle: Iterable[bytes],
+    *,
+    log: str = "",
+    watched: str = "",
+    changes: Mapping[str, object] | None = None,
+) -> Iterator[bytes]:
+    """The page's text, piece by piece, around the pieces of a bundle of a log.
 
     `watched` is the time of writing of a page that is kept current: it loads itself again.
+    `changes` is what why/unexplained.py found; it is no part of the evidence.
     """
     style, script = _read("look.css") + _read("report/page.css"), program()
-    page = _read("report/page.html").replace("{watched}", watched)
+    page = _read("report/page.html").replace("{watched}", watched).replace("{log}", escape(log))
+    told = json.dumps(changes).replace("<", "\\u003c")
     for name, text in {"policy": _policy(script, style), "style": style, "program": script}.items():
         page = page.replace(f"{{{name}}}", text)
     before, after = page.split("{evidence}")
+    before = before.replace("{changes}", told)  # last: its paths may have such names in them
     yield before.encode()
     for piece in bundle:
         # In JSON a < stands in strings only; written so, nothing can end the element it is in.
         yield piece.replace(b"<", b"\\u003c")
     yield after.encode()
+
+
+def log_of(path: str) -> str | None:
+    """The log that the page in a file is about; None if it is no page of ours."""
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        found = _LOG.search(file.read(_HEAD))
+    return unescape(found[1].decode("utf-8", "replace")) if found else None
 
 
 def program() -> str:

@@ -57,10 +57,10 @@ class Printer:
             said = step.first.payload or {}
             seals = self._sealed and str(said["tool"]).endswith("merkle_finalize")
             if not seals and said["use"] not in self._called:
-                self._show(step)
+                self._show(step, lacks_end=True)
 
-    def _show(self, step: Step) -> None:
-        for entry in _entries(step):
+    def _show(self, step: Step, *, lacks_end: bool = False) -> None:
+        for entry in _entries(step, lacks_end=lacks_end):
             self._print(entry, self._other_server(step))
 
     def _waits(self, step: Step) -> bool:
@@ -74,7 +74,7 @@ class Printer:
             return said["use"] in self._called
         if said["use"] is not None:
             self._begun[use] = step
-        return True
+        return "unjudged" not in said  # a gap is shown where it is
 
     def _print(self, entry: Entry, server: Sequence[str]) -> None:
         record = entry.record
@@ -104,12 +104,12 @@ def is_begin(deed: Record) -> bool:
     return deed.payload is not None and deed.payload["event"] == "tool.begin"
 
 
-def _entries(step: Step) -> Iterator[Entry]:
+def _entries(step: Step, *, lacks_end: bool) -> Iterator[Entry]:
     changed = [record for record in step.records if record.kind in ("task", "task.text")]
     for record in step.records:
         if record.kind == "deed" and record.payload:
             said = deeds.deed(record.payload, next(iter(step.records[1:]), None))
-            yield Entry(record, [*said, *NO_END] if is_begin(record) else said)
+            yield Entry(record, [*said, *NO_END] if lacks_end else said)
         elif record.kind == "deed.text" and record is not step.first:
             continue
         elif record not in changed:

@@ -3,12 +3,13 @@
 The same thing has the same code here as in the verdict on a bundle (docs/formats.md §10 and §11).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from colibri.cli import program, terminal
 from colibri.cli.show import words
 from colibri.core.report import LINE_OF
+from colibri.core.witness import Judged, is_held
 
 SHOWN = 20  # findings, calls and erasures that a person is shown
 TITLE = 13  # how wide the names of lines are
@@ -18,6 +19,7 @@ LINES = {
     "sealed": "sealed",
     "rules": "rules kept",
     "rows": "rows",
+    "witnessed": "witnessed",
 }
 
 # What each finding means to the owner of the log.
@@ -29,7 +31,7 @@ MEANINGS = {
     "wrong-order": "records were reordered",
     "broken-link": "it does not follow the record before it: one of the two was replaced",
     "head-differs": "the log was rewritten, or your head belongs to another log",
-    "damaged-file": "SQLite cannot read all of the file, parts are missing, or an index is wrong",
+    "damaged-file": "not all of the database can be read, parts are missing, or an index is wrong",
     "missing-record": "records were removed",
     "missing-payload": "its content was removed, and no erasure says so",
     "truncated": "the log was truncated, or rolled back to an older copy",
@@ -69,7 +71,10 @@ MEANINGS = {
     "altered-task": "tools show a task differently from its records",
     "altered-session": "tools show a session differently from its records",
     "altered-deed": "tools show a deed differently from its record",
-    "foreign-schema": "the file has tables, indexes or triggers that Colibri did not make",
+    "altered-tree": "a kept hash of the log's tree is not that of its records",
+    "diverged": "the log was truncated, rewritten or replaced by an older copy, or two copies of it"
+    " went on; if you know why, colibri heads accept --why TEXT accepts it",
+    "foreign-schema": "the database has tables, indexes or triggers that Colibri did not make",
 }
 
 # What can be left open.
@@ -77,7 +82,8 @@ NOTES = {
     "truth": "whether what was recorded is true, or something was never recorded",
     "clock": "the times, which come from the server's clock; the order is that of the numbers",
     "arguments": "whether a call's answer, and arguments other than texts, fit what it recorded",
-    "pages": "pages and indexes of the file that hold no record: colibri backup checks all pages",
+    "pages": "pages and indexes that hold no record: colibri backup checks those of a file, and"
+    " pg_amcheck those of a server",
     "outside-root": "whether a seal's root is the one that was published",
     "size": "how many thoughts the given root covers: it came without its size",
     "everything": "nothing was checked",
@@ -103,6 +109,12 @@ def blank(path: str, session: str | None, task: str | None) -> dict[str, Any]:
         "open_calls": None,
         "open_call_count": None,
         "coverage": None,
+        "unrecorded": [],
+        "witnesses": None,
+        "held_to": None,
+        "newer": None,
+        "held": "",
+        "remarks": [],
         "findings": [],
         "finding_count": 0,
         "not_checked": [note("everything")],
@@ -119,11 +131,28 @@ def note(code: str, fact: str = "") -> dict[str, str]:
     return {"code": code, "detail": NOTES[code] + (f": {fact}" if fact else "")}
 
 
-def lines(found: set[str]) -> dict[str, str]:
+def lines(found: set[str], judged: Sequence[Judged] | None) -> dict[str, str]:
     """Each "no" for itself; what rests on records that are not sound is not checked."""
     bad = {LINE_OF[code] for code in found}
     spoilt = bad & {"intact", "complete"} or found & {"bad-erasure", "erased-payload"}
-    return {line: "no" if line in bad else "not checked" if spoilt else "yes" for line in LINES}
+    said = {line: "no" if line in bad else "not checked" if spoilt else "yes" for line in LINES}
+    return said | {"witnessed": "not checked" if judged is None else is_held(judged)}
+
+
+def witness(judged: Judged) -> dict[str, Any]:
+    """A witness, with what the log makes of it."""
+    kept, accepted = judged.witness, judged.accepted
+    return {
+        **kept._asdict(),
+        "leaf": kept.leaf and kept.leaf.hex(),
+        "root": kept.root and kept.root.hex(),
+        "object": kept.object and kept.object.hex(),
+        "signature": kept.signature and kept.signature._asdict(),
+        "place": kept.place and kept.place._asdict(),
+        "result": judged.result,
+        "detail": judged.detail,
+        "accepted": accepted and {"why": accepted.why, "at": accepted.at},
+    }
 
 
 def show(verdict: dict[str, Any]) -> None:
@@ -134,12 +163,16 @@ def show(verdict: dict[str, Any]) -> None:
     _say("head", words.head(verdict["head"]), whole=True)
     for line, title in LINES.items():
         _say(title, _state(verdict, line), "refused" if verdict["lines"][line] == "no" else "")
+    for remark in verdict["remarks"]:
+        _say("", remark)
     _say("erased", _listed(verdict["erased"], verdict["erased_count"], str))
     _say("open calls", _listed(verdict["open_calls"], verdict["open_call_count"], _call))
     from colibri_verify import covered  # noqa: PLC0415 - 15 ms that no other command need wait
 
     for fact in covered(verdict["coverage"]):
         _say("deeds", fact)
+    for fact in verdict["unrecorded"]:
+        _say("deeds", fact, "refused")
     for one in verdict["not_checked"]:
         _say("not checked", f"{one['code']}: {program.typed(one['detail'])}", "dim")
     _show_findings(verdict["findings"], verdict["finding_count"])
@@ -182,18 +215,15 @@ def _state(verdict: dict[str, Any], line: str) -> str:
     """What it is, and for people how far that goes."""
     state: str = verdict["lines"][line]
     head, counts = verdict["head"], verdict["sessions"]
-    if head and (line, state) == ("complete", "yes") and _is_unseen(verdict):
+    if head and (line, state) == ("complete", "yes") and verdict["held_to"] is None:
         return f"yes, up to record {head['seq']}; truncation would not show"
+    if line == "witnessed" and state in ("yes", "not checked") and verdict["held"]:
+        return f"{state}, {verdict['held']}"
     if line != "sealed" or counts is None or state == "none":
         return state
     every = terminal.count(counts["sealed"] + counts["open"], "session")
     shown = f"{counts['sealed']:,} of {every}"
     return shown if state == "open" else f"{state}, {shown}"
-
-
-def _is_unseen(verdict: dict[str, Any]) -> bool:
-    """Whether a tail may be missing: no head from outside says that there is none."""
-    return any(one["code"] == "outside-head" for one in verdict["not_checked"])
 
 
 def _call(call: dict[str, Any]) -> str:

@@ -147,7 +147,18 @@ def changes(*payloads: Mapping[str, Any]) -> Spans:
                 parts.append([_claim(old, new, said.get("taken"))])
             elif name != "status":
                 parts.append([_changed(name, old, new)])
+        if "gate" in said:
+            parts.append([_gate(said["gate"])])
     return _joined([part for part in parts if part], ", ")
+
+
+def _gate(gate: Mapping[str, Any]) -> Span:
+    """By which commands a move satisfied the project's rule, or that a person set it aside."""
+    rule = f"`{excerpt(gate['command'])[1:-1]}` with exit {gate.get('exit')}"
+    if gate.get("waived"):
+        return f"waived by a person: {rule}", "refused"
+    seen = ", ".join(f"#{seq}" for seq in gate["evidence"])
+    return f"{rule} seen in {seen}", "dim"
 
 
 def _joined(parts: list[Spans], between: str) -> Spans:

@@ -1,4 +1,4 @@
-"""The file that export and report write, and the roots and head to hold it against later."""
+"""The file that export and report write, and the roots and head to compare it with later."""
 
 import argparse
 import json
@@ -8,7 +8,9 @@ from typing import Any
 
 from colibri.cli import files, terminal
 from colibri.cli.show import words
+from colibri.cli.witness import collect
 from colibri.config import Config
+from colibri.core.errors import Damaged
 from colibri.core.visible import visible
 from colibri.store import bundle, ledger
 from colibri.store.bundle import Contents
@@ -33,9 +35,20 @@ def refuse(options: argparse.Namespace, config: Config) -> None:
         files.refuse_existing(options.output, force=options.force)
 
 
+def cover(reader: Connection, contents: Contents, config: Config) -> None:
+    """Add the newest checkpoint that git has of the log, if it reaches the end of the bundle."""
+    newest = collect.newest_checkpoint(config.project, ledger.log_id(reader))
+    try:
+        if newest is not None:
+            bundle.cover(reader, contents, newest)
+    except (ValueError, Damaged) as problem:
+        terminal.note(f"warning: the newest checkpoint in git is left out: {problem}")
+        terminal.note("hint: colibri verify compares the log with all checkpoints")
+
+
 def facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[str, Any]:
     """All of it, as --json prints it."""
-    scope, last = contents.scope or {}, contents.last
+    scope, last, covered = contents.scope or {}, contents.last, contents.checkpoint
     roots = bundle.roots(reader, contents)
     return {
         "file": path,
@@ -45,6 +58,7 @@ def facts(reader: Connection, contents: Contents, path: str, size: int) -> dict[
         "task": scope.get("task"),
         "roots": [{"session": session, "root": root} for session, root in roots.items()],
         "head": {"seq": last, "leaf": (ledger.leaf_at(reader, last) or b"").hex()},
+        "checkpoint": covered and {"size": covered["size"], "root": covered["root"]},
     }
 
 
@@ -67,3 +81,5 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     if more := len(found["roots"][ROOTS:]):
         yield f"       and {more:,} more; --json names them"
     yield f"head   {words.head(found['head'])}"
+    if found["checkpoint"]:
+        yield f"covered by the checkpoint of {found['checkpoint']['size']:,} records in git"

@@ -15,6 +15,7 @@ from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Caller, Sessions
 from colibri.core.check.tasks import UNKNOWN, Tasks
+from colibri.core.check.unseen import Unseen
 from colibri.core.ledger import TEXT_FIELDS
 from colibri.core.report import CALLS, Findings, OpenCall
 from colibri.core.rows import Row
@@ -62,6 +63,7 @@ class Calls:
         found: Findings,
         tasks: Tasks,
         sessions: Sessions,
+        unseen: Unseen,
         *,
         from_start: bool = True,
         remember: bool = False,
@@ -69,6 +71,7 @@ class Calls:
         self._found = found
         self._tasks = tasks
         self._sessions = sessions
+        self._unseen = unseen
         self.firsts: dict[int, str] = {}  # enter and tool of calls that may be repeated
         self._from_start = from_start
         # Of each its row, what it names, what it says, and then its changes
@@ -79,6 +82,7 @@ class Calls:
     def take(self, rows: Rows, c: Columns, said: Sequence[Any], others: Others) -> None:
         """Some records; those that are neither enter nor exit are handed on, as they come."""
         opened, closed, leave, remember = self._open, self._closed, self._leave, self._hashes.append
+        unseen = self._unseen
         names = zip(c.sessions, c.tasks, c.agents, strict=True)
         for row, kind, call, named, one in zip(rows, c.kinds, c.calls, names, said, strict=True):
             if kind == "call.exit":
@@ -90,6 +94,8 @@ class Calls:
             else:
                 opened[call] = [row, named, one]
                 remember(hash(call))
+                if unseen.is_active and one is not None and one.use is not None:
+                    unseen.enter(row, one)
 
     def change(self, row: Row, said: Payload | None) -> None:
         """A record that a call has made."""
@@ -146,6 +152,8 @@ class Calls:
             self._judge_repeat(row[0], said)
         if is_ok and row[4] is not None:
             self._sessions.signs[row[4]] = row[0]
+        if self._unseen.is_active and begun is not None:
+            self._unseen.exit(row, enter[0], begun, said)
 
     def _judge_work(
         self, exit: int, enter: Any, begun: Enter | None, changes: Sequence[Change], tool: str

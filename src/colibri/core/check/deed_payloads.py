@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from colibri.core.check.payload import Integer, Name, Natural, Payload, Seq
 from colibri.core.check.rows import are_hashes, are_times
@@ -34,7 +34,7 @@ class Git(Struct, forbid_unknown_fields=True, gc=False):
     commit: str | None
 
 
-class Deed(Payload):
+class Deed(Payload, kw_only=True, omit_defaults=True):
     class_: Literal["edit", "run", "read", "fetch", "mcp", "other"] | None = field(name="class")
     duration_ms: Natural | None
     event: Literal[
@@ -64,7 +64,12 @@ class Deed(Payload):
     output: Digest | None
     settings: str | None
     tool: Name | None
+    unjudged: Literal["rules", "session", "ledger", "host"] | UnsetType = UNSET
     use: Name | None
+
+    @property
+    def is_unjudged(self) -> bool:
+        return self.unjudged is not UNSET
 
     def fits(self, seq: int, session: str | None, task: str | None) -> bool:
         hashes = [one.sha256 for one in (self.input, self.output, *self.files) if one is not None]
@@ -76,6 +81,7 @@ class Deed(Payload):
             and (commit is None or _IS_COMMIT(commit) is not None)
             and (self.class_ is not None) == is_of_tool
             and (self.exit is None or is_of_tool)
+            and (not self.is_unjudged or (self.event, self.class_) == ("tool.begin", "edit"))
         )
 
 

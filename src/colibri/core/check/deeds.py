@@ -10,13 +10,29 @@ from colibri.core.check.calls import Calls
 from colibri.core.check.deed_payloads import Deed, DeedText
 from colibri.core.check.sessions import Sessions
 from colibri.core.check.tasks import Tasks
+from colibri.core.check.unseen import Unseen
 from colibri.core.ledger import HUMAN
 from colibri.core.report import CALLS, MAX_LISTED, Coverage, Findings
 from colibri.core.rows import Row
 
+_ENDS = ("tool.end", "tool.failed")
 _SEALING = ("mcp", "run")  # the classes of tools by which an agent can seal its session
 
 Use = tuple[str | None, str | None, str]  # host session, host agent, and the host's id of the call
+
+
+class _Halves:
+    """What a session of a host reported of tool calls without saying what belongs together."""
+
+    def __init__(self) -> None:
+        self.begins = self.ends = 0  # without an id
+        self.has_ids = False  # whether a begin has one
+        self.early = 0  # ends before the first of these: they began before the session did
+        self.lone = 0  # ends without a begin, later
+
+    @property
+    def unpaired(self) -> int:
+        return max(self.begins, self.ends) + self.early + self.lone
 
 
 class Deeds:
@@ -31,18 +47,21 @@ class Deeds:
         calls: Calls,
         sessions: Sessions,
         tasks: Tasks,
+        unseen: Unseen,
         only: str | None = None,
     ) -> None:
         # What the rows of `deeds` must hold, in the order of the columns.
         self.rows: list[tuple[Any, ...]] = []
         self._found, self._calls, self._sessions, self._tasks = found, calls, sessions, tasks
-        self._only = only
+        self._unseen, self._only = unseen, only
         self._last: tuple[Row, Deed] | None = None
         self._begun: dict[Use, tuple[int, str | None]] = {}  # where, and the class
         self._newest: dict[str, Use] = {}  # the last that began in each open session
+        self._sealing: set[Use] = set()  # that began, sealed a session, and end after that
+        self._halves: dict[str | None, _Halves] = {}  # of each session of a host
         self._heard_of: set[str | None] = set()
         self._settings: dict[str, str] = {}
-        self._count = self._unpaired = self._changes = self._lost = 0
+        self._count = self._changes = self._lost = self._unjudged = 0
 
     def take(self, row: Row, said: Deed) -> None:
         """A deed record."""
@@ -74,20 +93,26 @@ class Deeds:
 
     def seal(self, session: str | None) -> None:
         """The tool call that seals a session ends after it: it counts as ended."""
+        self._unseen.seal(session)
         use = self._newest.pop(session or "", None)
         if use is not None and self._begun.get(use, (0, None))[1] in _SEALING:
             del self._begun[use]
+            self._sealing.add(use)
 
     def coverage(self) -> Coverage:
         """How much of the work the deeds show."""
         agents = {id: one.opening["agent"] for id, one in self._sessions.known.items()}
         of_hosts = [id for id, agent in agents.items() if not (agent or "").startswith(HUMAN)]
         begun = [seq for seq, _ in self._begun.values()]
+        unseen = self._unseen.found()
         return Coverage(
             deeds=self._count,
             not_ended=tuple(begun[:MAX_LISTED]),
             not_ended_count=len(begun),
-            unpaired=self._unpaired,
+            unpaired=sum(one.unpaired for one in self._halves.values()),
+            unseen=tuple(unseen[:MAX_LISTED]),
+            unseen_count=len(unseen),
+            unjudged=self._unjudged,
             settings_changed=self._changes,
             lost=self._lost,
             sessions=len(of_hosts),
@@ -103,18 +128,30 @@ class Deeds:
             before = self._settings.get(said.host, said.settings)
             self._changes += before != said.settings
             self._settings[said.host] = said.settings
-        if said.class_ is None:
-            return
+        self._unjudged += said.is_unjudged
+        self._unseen.deed(row, said)
+        if said.class_ is not None:
+            self._pair(row, said)
+
+    def _pair(self, row: Row, said: Deed) -> None:
+        """The report of a tool call's begin or end."""
+        halves = self._halves.setdefault(said.host_session, _Halves())
+        begins, ends = said.event == "tool.begin", said.event in _ENDS
         if said.use is None:
-            self._unpaired += said.event == "tool.begin"
+            halves.begins += begins
+            halves.ends += ends
             return
         use = (said.host_session, said.host_agent, said.use)
-        if said.event != "tool.begin":
-            self._begun.pop(use, None)
-        else:
+        if begins:
+            halves.early, halves.has_ids = 0, True
             self._begun[use] = row.seq, said.class_
             if row.session is not None:
                 self._newest[row.session] = use
+        elif use in self._sealing:
+            self._sealing.discard(use)
+        elif self._begun.pop(use, None) is None and ends:
+            halves.early += not halves.has_ids
+            halves.lone += halves.has_ids
 
     def _note(self, row: Row, detail: str) -> None:
         self._found.note(CALLS, row.seq, "bad-pair", detail)

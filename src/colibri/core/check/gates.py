@@ -4,14 +4,14 @@
 Of each open session the last edit and the last RUNS commands are kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from colibri.core.check.deed_payloads import Deed, DeedText
 from colibri.core.check.kinds import Gate, TaskFields
 from colibri.core.gates import RUNS, matches
 from colibri.core.ledger import HUMAN
-from colibri.core.report import TASKS, Findings
+from colibri.core.report import TASKS, Findings, Note
 from colibri.core.rows import Row
 
 _ENDS = ("tool.end", "tool.failed")
@@ -75,6 +75,11 @@ class Gates:
         problem = self._problem(row, gate, reasons) if moves else "it is no move to DONE"
         if problem is not None:
             self._found.note(TASKS, row.seq, "wrong-gate", f"task {row.task}: {problem}")
+
+    def notes(self) -> Iterator[Note]:
+        """What could not be told."""
+        if self.unread:
+            yield Note("gate", f"moves to DONE whose command is erased: {self.unread} in all")
 
     def _problem(
         self, row: Row, gate: Gate, reasons: Callable[[Row], Sequence[str | None]]

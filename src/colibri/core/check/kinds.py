@@ -164,7 +164,7 @@ class TextChanges(TypedDict, total=False):
 
 
 class Taken(Struct, forbid_unknown_fields=True, gc=False):
-    """The last sign of life of who held a task before, and how old that was."""
+    """The last sign of life of the session that held a task before, and its age."""
 
     last: Seq
     minutes: Natural

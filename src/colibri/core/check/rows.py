@@ -19,7 +19,7 @@ Rows = Sequence[tuple[Any, ...]]  # each of them with the members of a Row
 
 
 class Columns(NamedTuple):
-    """What many rows hold, column by column: so a rule is held against all of them at once."""
+    """What many rows hold, column by column: so a rule is checked for all of them at once."""
 
     seqs: tuple[int, ...]
     ats: tuple[str, ...]
@@ -119,7 +119,7 @@ def _joined(texts: Sequence[str]) -> bytes:
     return "\n".join((*texts, "")).encode()
 
 
-# Each digit becomes 0, and every place is held against the form.
+# Each digit becomes 0, and every place is compared with the form.
 _TIME, _UUID = b"0000-00-00T00:00:00.000000Z\n", b"00000000-0000-0000-0000-000000000000\n"
 _HASH = b"0" * (2 * HASH_SIZE) + b"\n"
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)

@@ -10,6 +10,7 @@ from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Sessions
 from colibri.core.check.tasks import Tasks
+from colibri.core.check.unseen import Unseen
 from colibri.core.report import Coverage, Findings, Note, OpenCall
 from colibri.core.rows import Row
 
@@ -25,10 +26,13 @@ class Rules:
     ) -> None:
         self.sessions = Sessions(found, session)
         self.tasks = Tasks(found, self.sessions)
+        unseen = Unseen(session)
         self.calls = Calls(
-            found, self.tasks, self.sessions, from_start=session is None, remember=remember
+            *(found, self.tasks, self.sessions, unseen),
+            from_start=session is None,
+            remember=remember,
         )
-        self.deeds = Deeds(found, self.calls, self.sessions, self.tasks, session)
+        self.deeds = Deeds(found, self.calls, self.sessions, self.tasks, unseen, session)
         self.gates = Gates(found)
         self._session = session
         self._others: Others = {
@@ -53,8 +57,7 @@ class Rules:
 
     def notes(self) -> Iterable[Note]:
         """What could not be told."""
-        if count := self.gates.unread:
-            yield Note("gate", f"moves to DONE whose command is erased: {count} in all")
+        return self.gates.notes()
 
     def finish(self) -> tuple[tuple[OpenCall, ...], Coverage]:
         """The calls that are still open, and how much of the work the deeds show."""

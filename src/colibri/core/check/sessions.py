@@ -1,19 +1,18 @@
 """Sessions: opened once, their thoughts in a row, sealed once under the right root; which process
 continues each, and when it last gave a sign of life.
 
-Memory grows with the number of sessions: of a tree only the peaks and a few leaves are kept.
+Memory grows with the number of sessions: of a tree only a few hashes are kept.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from colibri.core import merkle
 from colibri.core.check.kinds import Enter, Seal, SessionOpen, SessionResume, Thought
 from colibri.core.ledger import ERASED, NO_LEAF
+from colibri.core.merkle import GrowingTree
 from colibri.core.report import CALLS, SESSIONS, Findings
 from colibri.core.rows import Row
 
-PART = 256  # leaves; a power of two
 _TOLD = ("client", "host_session")
 
 
@@ -27,50 +26,12 @@ class Caller(NamedTuple):
 Callers = Callable[[Row], Caller | None]  # of the call that wrote a record, if that is open
 
 
-class Peaks:
-    """The tree of a growing list of leaves: the roots of its complete parts, and the newest leaves.
-
-    Leaves are hashed by the hundred, because that takes half as long as one by one.
-    """
-
-    __slots__ = ("count", "hashes", "leaves")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.hashes: list[bytes] = []
-        self.leaves: list[bytes] = []
-
-    def push(self, leaf: bytes) -> None:
-        """One more leaf."""
-        self.count += 1
-        self.leaves.append(leaf)
-        if len(self.leaves) == PART:
-            self._fold(self.count // PART - 1)
-
-    def _fold(self, parts: int) -> None:
-        """The newest leaves are one part more: parts of equal size become one."""
-        found = merkle.root(self.leaves)
-        self.leaves.clear()
-        while parts & 1:
-            found = merkle.node_hash(self.hashes.pop(), found)
-            parts >>= 1
-        self.hashes.append(found)
-
-    def root(self) -> bytes:
-        """The root of the tree so far; there is at least one leaf."""
-        roots = [*self.hashes, *([merkle.root(self.leaves)] if self.leaves else [])]
-        found = roots.pop()
-        while roots:
-            found = merkle.node_hash(roots.pop(), found)
-        return found
-
-
 class Session:
     """A session as its records leave it."""
 
     __slots__ = (
-        *("caller", "first", "last", "last_leaf", "opening", "peaks", "resumed", "root"),
-        *("seal", "server"),
+        *("caller", "first", "last", "last_leaf", "opening", "resumed", "root"),
+        *("seal", "server", "tree"),
     )
 
     def __init__(self, opening: dict[str, Any], caller: Caller | None) -> None:
@@ -78,7 +39,7 @@ class Session:
         self.caller = caller  # of the call that opened it, or last resumed it; None if not seen
         self.resumed: int | None = None
         self.server: str | None = None  # that continues it; None if any may
-        self.peaks = Peaks()
+        self.tree = GrowingTree()
         self.first: int | None = None
         self.last: int | None = None
         self.last_leaf = NO_LEAF
@@ -87,7 +48,7 @@ class Session:
 
     def push(self, seq: int, leaf: bytes) -> None:
         """One more thought."""
-        self.peaks.push(leaf)
+        self.tree.push(leaf)
         self.first = self.first or seq
         self.last, self.last_leaf = seq, leaf
 
@@ -98,7 +59,7 @@ class Session:
             **self.opening,
             **self._told(),
             "resume_seq": self.resumed,
-            "record_count": self.peaks.count,
+            "record_count": self.tree.size,
             "last_leaf": self.last_leaf,
             "finalized_at": self.seal and self.seal.at,
             "seal_seq": self.seal and self.seal.seq,
@@ -179,7 +140,7 @@ class Sessions:
         session = self._going_on(row, "thought-after-seal", caller)
         if session is None:
             return
-        index = session.peaks.count
+        index = session.tree.size
         if said is None:
             self.rows.append((row.seq, row.session, index, row.task))
         else:
@@ -196,12 +157,12 @@ class Sessions:
         session = self._going_on(row, "second-seal", caller)
         if session is None:
             return
-        count = session.peaks.count
+        count = session.tree.size
         if said.count != count:
             self._note(row, "wrong-count", f"{said.count}, not {count}")
         if count and (said.first_seq, said.last_seq) != (session.first, session.last):
             self._note(row, "wrong-range")
-        session.root, session.seal = session.peaks.root() if count else NO_LEAF, row
+        session.root, session.seal = session.tree.root() if count else NO_LEAF, row
         if count and said.root != session.root.hex():
             self._note(row, "wrong-root")
 

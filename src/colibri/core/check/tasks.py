@@ -45,7 +45,7 @@ class Task:
         self.is_new = False  # whether its last record created it
 
     def tell(self, made: Made | None) -> None:
-        """Go on with the values that a record states; None is a text that was erased."""
+        """Continue with the values that a record states; None is a text that was erased."""
         if made is None:
             self.values |= _NO_TEXTS
         else:
@@ -54,7 +54,7 @@ class Task:
 
 
 class _Step(NamedTuple):
-    """A record beside the task that it changes."""
+    """A record and the task that it changes."""
 
     row: Row
     made: Made
@@ -222,7 +222,7 @@ class Tasks:
             self._note(row, "wrong-takeover")  # 12
 
     def _lose(self, row: Row, holder: str | None, made: Made) -> None:
-        """Remember from whom a task was taken, and forget it of who claims it."""
+        """Remember which session lost a task, until it claims the task again."""
         task, new = row.task or "", made["holder"][1] if "holder" in made else holder
         if holder is not None and holder not in (row.session, new):
             self.lost.add((task, holder))

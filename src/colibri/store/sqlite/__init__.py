@@ -1,6 +1,6 @@
 """Everything specific to SQLite; only this package imports apsw.
 
-connection.py   connections and their settings
+connection.py   connections and their settings; engine.py what the store reaches through them
 opening.py      open, migrate, close; schema.py recognises our files and has the migrations
 locks.py        `<db>.lock`; files.py the files and their directory; place.py their disk
 indexes.py      whether every index matches its table
@@ -11,4 +11,4 @@ faults.py       what errors mean
 backup.py       making, checking and restoring copies of the file
 """
 
-SCHEMA = 4  # the version of the schema that the migrations lead to
+SCHEMA = 5  # the version of the schema that the migrations lead to

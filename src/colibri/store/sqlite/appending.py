@@ -11,18 +11,30 @@ import apsw
 
 from colibri.core.errors import ResourceError
 from colibri.store.sqlite import expected, files, locks, place
-from colibri.store.sqlite.checkpoint import set_patience
+from colibri.store.sqlite.checkpoint import overdue, set_patience
 from colibri.store.sqlite.connection import library_version, require_sqlite
 from colibri.store.sqlite.faults import explained
-from colibri.store.sqlite.identity import Opened, describe, look, require_no_log_left
+from colibri.store.sqlite.identity import describe, look, require_no_log_left
+from colibri.store.sqlite.opened import Opened
 from colibri.store.sqlite.schema import Migration
 from colibri.store.sqlite.writing import Opening
+
+
+class Uncopied(ResourceError):
+    """Committed pages cannot be copied from the write-ahead log into the database file."""
+
+    def __init__(self, path: str, problem: Exception) -> None:
+        super().__init__(
+            f"committed pages cannot be copied into {path}, so nothing more is written: {problem}",
+            "check the disk, and copy the whole folder elsewhere: what was recorded is in the -wal",
+        )
 
 
 def open_current(path: str, patience: Callable[[int], bool]) -> Opened:
     """Open an existing database that has our schema; ResourceError if that takes too long.
 
     patience(tries) is called before each retry, here and for each lock, and waits a little.
+    Uncopied is raised before anything is written to a log that cannot be copied back.
     """
     require_sqlite(library_version())
     given, path = path, os.path.realpath(path)
@@ -38,11 +50,21 @@ def open_current(path: str, patience: Callable[[int], bool]) -> Opened:
                 tries += 1
                 if not files.is_there(path) or not patience(tries):
                     raise ResourceError(opening.obstacle or f"{path} is in use, old or gone", "")
-            set_patience(opened.db, patience)
         except BaseException:
             os.close(opening.lock)
             raise
-    return opened
+    if problem := overdue(opened.db):
+        leave(opened)
+        raise Uncopied(path, problem)
+    uncopied: list[Exception] = []
+    set_patience(opened.db, patience, uncopied.append)
+    return opened._replace(uncopied=uncopied)
+
+
+def require_copied(opened: Opened) -> None:
+    """Uncopied if a commit since it was opened found that the log cannot be copied back."""
+    if opened.uncopied:
+        raise Uncopied(opened.path, opened.uncopied[0])
 
 
 def leave(opened: Opened) -> None:

@@ -19,10 +19,11 @@ from colibri.core.report import Break
 from colibri.store import ledger
 from colibri.store.connection import Connection
 from colibri.store.faults import fault
-from colibri.store.sqlite.connection import connect, version
+from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.expected import foreign
 from colibri.store.sqlite.files import sync_directory
 from colibri.store.sqlite.opening import open_reader
+from colibri.store.sqlite.pragma import version
 from colibri.store.sqlite.schema import integrity_check, load_migrations
 from colibri.store.verify import verify
 

@@ -1,14 +1,17 @@
 """The only place that opens connections, each with every setting."""
 
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
 import apsw
 
 from colibri.core.errors import ResourceError
-from colibri.store.connection import Connection
+from colibri.store import connection
+from colibri.store.faults import register
+from colibri.store.sqlite import engine, faults
 
 Access = Literal["write", "read", "immutable"]
-C = TypeVar("C", bound=apsw.Connection)
+C = TypeVar("C", bound="Connection")
 
 MINIMUM_SQLITE = (3, 51, 3)  # older versions can corrupt a WAL that two processes checkpoint
 BUSY_TIMEOUT_MS = 10_000
@@ -28,6 +31,18 @@ _FLAGS: dict[Access, int] = {
 }
 
 
+register(faults)
+
+
+class Connection(apsw.Connection):
+    """A connection that the store's functions can be given."""
+
+    engine: connection.Engine = engine
+
+    def look_ahead(self, reads: Iterable[Callable[[], object]]) -> None:
+        """Every question is answered at once."""
+
+
 def library_version() -> str:
     """The version of SQLite that is in use."""
     return apsw.sqlite_lib_version()
@@ -43,9 +58,9 @@ def require_sqlite(version: str) -> None:
         )
 
 
-def connect(path: str, access: Access) -> apsw.Connection:
+def connect(path: str, access: Access) -> Connection:
     """A connection; see connect_as."""
-    return connect_as(apsw.Connection, path, access)
+    return connect_as(Connection, path, access)
 
 
 def connect_as(kind: type[C], path: str, access: Access) -> C:
@@ -68,15 +83,3 @@ def connect_as(kind: type[C], path: str, access: Access) -> C:
     else:
         db.execute("PRAGMA query_only = ON")
     return db
-
-
-def version(db: Connection) -> int:
-    """The schema version in the file's header."""
-    return number(db, "PRAGMA user_version")
-
-
-def number(db: Connection, query: str) -> int:
-    """The single number that a query returns."""
-    (value,) = next(db.execute(query))
-    assert isinstance(value, int)
-    return value

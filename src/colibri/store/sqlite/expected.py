@@ -15,12 +15,12 @@ import apsw
 from colibri.core.errors import ResourceError
 from colibri.store.connection import Connection
 from colibri.store.sqlite import SCHEMA
-from colibri.store.sqlite.connection import version
+from colibri.store.sqlite.pragma import version
 from colibri.store.sqlite.schema import Migration, load_migrations, upto
 
 # Digest of all objects that the migrations up to VERSION make, which takes 5 ms; a test checks it.
 VERSION = SCHEMA
-DIGEST = "cd97020c07f3dd2cb0508bec16293fd41a4afeb6d05539ab9bd1c96dcc8795d2"
+DIGEST = "8c45c3a656b980617f4470fb209b83888feeb7101d0dcd6e9c4688eca22c157d"
 MAX_NAME = 100
 
 _OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_schema"

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 import apsw
 
 from colibri.core.errors import ResourceError
-
-Fault = Literal["full", "busy", "io", "damaged"]
+from colibri.store.faults import Fault
 
 DatabaseError = apsw.Error  # the base of all database errors
 

@@ -9,10 +9,8 @@ without a second hard link.
 import os
 from typing import NamedTuple
 
-from apsw import Connection
-
 from colibri.core.errors import Damaged, ResourceError
-from colibri.store.sqlite.watch import Watch
+from colibri.store.sqlite.connection import Connection
 
 _NAMES = ("the database file", "the write-ahead log", "the shared memory of the write-ahead log")
 _ENDS = ("", "-wal", "-shm")
@@ -28,20 +26,6 @@ class Place(NamedTuple):
     wal: str
     shm: str
     seen: tuple[Seen, Seen, Seen]
-
-
-class Opened(NamedTuple):
-    """A database open for writing, and its state when it was opened."""
-
-    db: Connection
-    path: str
-    lock: int  # descriptor of `<db>.lock`, held shared
-    version: int
-    unclean: bool  # no other process had it open, yet its write-ahead log was not empty
-    migrated_from: int | None  # 0 if it was created
-    backup: str | None  # made before migrating
-    place: Place
-    watch: Watch
 
 
 def look(path: str) -> Place:
@@ -74,25 +58,8 @@ def guard_commits(db: Connection, was: Place) -> None:
     db.set_commit_hook(check)
 
 
-def check_same_file(opened: Opened) -> None:
-    """Damaged if the path no longer leads to the database that was opened.
-
-    Call it before a commit that a client will learn of; `guard_commits` checks the other files.
-    """
-    if not is_in_place(opened.place):
-        raise Damaged(changed(opened.place))
-
-
-def check_same_place(opened: Opened) -> None:
-    """Damaged if one of the files is no longer the one that was opened; costs three `lstat`.
-
-    Call it after such a commit, before its answers are sent.
-    """
-    check_place(opened.place)
-
-
 def check_place(was: Place) -> None:
-    """The same for a connection that only reads."""
+    """Damaged if one of the files is no longer the one that was seen."""
     if (_see(was.path), _see(was.wal), _see(was.shm)) != was.seen:
         raise Damaged(changed(was))
 

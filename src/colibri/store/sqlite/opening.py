@@ -1,4 +1,4 @@
-"""Opening the database for writing or reading, and closing it."""
+"""Opening the database for writing or reading."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -8,24 +8,13 @@ from functools import partial
 import apsw
 
 from colibri.core.errors import ResourceError
+from colibri.store.home import Outdated
 from colibri.store.sqlite import expected, files, locks, place
-from colibri.store.sqlite.connection import (
-    CACHE,
-    connect_as,
-    library_version,
-    require_sqlite,
-    version,
-)
+from colibri.store.sqlite.connection import CACHE, connect_as, library_version, require_sqlite
 from colibri.store.sqlite.faults import explained
-from colibri.store.sqlite.identity import (
-    Opened,
-    changed,
-    check_place,
-    has_other_log,
-    is_in_place,
-    look,
-    require_no_log_left,
-)
+from colibri.store.sqlite.identity import check_place, look, require_no_log_left
+from colibri.store.sqlite.opened import Opened
+from colibri.store.sqlite.pragma import version
 from colibri.store.sqlite.schema import Migration, load_migrations, require_ours, upto
 from colibri.store.sqlite.watch import Reader, Watch
 from colibri.store.sqlite.writing import Opening
@@ -34,10 +23,6 @@ POLL_SECONDS = 0.05
 
 # What a person types once if there is no database yet, or an older one.
 MAKE = "colibri serve </dev/null makes or migrates it, with COLIBRI_MODE unset"
-
-
-class Outdated(ResourceError):
-    """The database does not exist or needs a migration; the next writer does both."""
 
 
 def open_writer(
@@ -80,31 +65,6 @@ def open_writer(
     return opened
 
 
-def close(opened: Opened, *, checkpoint: bool = True) -> str:
-    """Close it, once; returns what happened to its files if they were replaced.
-
-    The lock is released last, so that its next holder finds the file at rest. Without a checkpoint
-    the `-wal` stays for the next start, which checks it frame by frame: after an I/O error it may
-    not read back as it was written. There is no checkpoint either if the file or its log was
-    replaced: another process may be writing there.
-    """
-    place = opened.place
-    fate = changed(place)
-    try:
-        if checkpoint and is_in_place(place) and not has_other_log(place):
-            # A reader keeps SQLite from emptying the `-wal` on close: it would look like a crash.
-            opened.db.set_busy_timeout(0)
-            opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        else:
-            opened.db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    except apsw.Error:
-        pass  # committed data is safe in the `-wal`
-    finally:
-        opened.db.close()
-        os.close(opened.lock)
-    return fate
-
-
 @contextmanager
 def alone(path: str) -> Iterator[None]:
     """Keep all writers out; ResourceError if there is one now."""
@@ -116,6 +76,33 @@ def alone(path: str) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+@contextmanager
+def open_alone(path: str) -> Iterator[Opened]:
+    """Open an existing database, even one whose ledger was moved, and keep all other writers out;
+    ResourceError if there is one now.
+    """
+    require_sqlite(library_version())
+    given, path = path, os.path.realpath(path)
+    with explained(path):
+        place.require_local(path)
+        require_no_log_left(given, path)
+        lock = locks.open_lock(path)
+        try:
+            locks.require_alone(lock, path)
+            opening = Opening(path, lock, load_migrations(), makes=False, even_moved=True)
+            opened = opening.attempt()
+            if opened is None:
+                raise ResourceError(opening.obstacle or f"{path} is gone", "restart")
+        except BaseException:
+            os.close(lock)
+            raise
+    try:
+        locks.require_alone(lock, path)  # once more: a server may have come meanwhile
+        yield opened
+    finally:
+        opened.close()
 
 
 def open_reader(

@@ -9,7 +9,7 @@ import apsw
 from colibri.core.errors import ResourceError
 from colibri.store.connection import Connection
 from colibri.store.ledger import create_log
-from colibri.store.sqlite.connection import number, version
+from colibri.store.sqlite.pragma import number, version
 from colibri.store.sqlite.transaction import Transaction
 
 APPLICATION_ID = 0x436F6C35  # "Col5" in the file's header marks our database
@@ -23,6 +23,7 @@ GROWING = frozenset(
     {
         "deeds",
         "ledger",
+        "log_tree",
         "merkle_nodes",
         "sessions",
         "task_dependencies",
@@ -50,7 +51,7 @@ def _load_migration(folder: str, name: str) -> Migration:
 
 
 def migrate(
-    db: apsw.Connection, found: int, pending: Sequence[Migration], new_log: Callable[[], str]
+    db: Connection, found: int, pending: Sequence[Migration], new_log: Callable[[], str]
 ) -> None:
     """Bring the schema up to date, one step at a time, each durable."""
     for step in pending:

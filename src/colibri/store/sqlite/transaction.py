@@ -1,6 +1,6 @@
-"""Transactions and savepoints. Every call uses them, so they are plain objects, for speed."""
+"""Transactions. Every call uses them, so they are plain objects, for speed."""
 
-from apsw import Connection
+from colibri.store.connection import Connection
 
 
 class Transaction:
@@ -25,24 +25,3 @@ class Transaction:
         finally:
             if self._db.in_transaction:  # after a full disk or an I/O error SQLite has rolled back
                 self._db.execute("ROLLBACK")
-
-
-class Savepoint:
-    """Part of a transaction, rolled back alone if it raises.
-
-    If SQLite has rolled back the whole transaction, db.in_transaction is false afterwards.
-    """
-
-    __slots__ = ("_db",)
-
-    def __init__(self, db: Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("SAVEPOINT part")
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if problem is None:
-            self._db.execute("RELEASE part")
-        elif self._db.in_transaction:
-            self._db.execute("ROLLBACK TO part; RELEASE part")

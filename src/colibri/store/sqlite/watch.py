@@ -9,11 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Self
 
-import apsw
-
 from colibri.core.errors import Damaged
-from colibri.store.sqlite.connection import number, version
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.expected import differences
+from colibri.store.sqlite.pragma import number, version
 from colibri.store.sqlite.schema import Migration
 from colibri.store.sqlite.transaction import Transaction
 
@@ -23,7 +22,7 @@ class Watch:
 
     __slots__ = ("_data", "_db", "_migrations", "_schema", "_version")
 
-    def __init__(self, db: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    def __init__(self, db: Connection, migrations: Sequence[Migration]) -> None:
         self._db = db
         self._migrations = migrations
         self._version = version(db)
@@ -55,7 +54,7 @@ class Change(Transaction):
 
     __slots__ = ("_watch",)
 
-    def __init__(self, db: apsw.Connection, watch: Watch, *, durable: bool) -> None:
+    def __init__(self, db: Connection, watch: Watch, *, durable: bool) -> None:
         super().__init__(db, durable=durable)
         self._watch = watch
 
@@ -68,7 +67,7 @@ class Change(Transaction):
             raise
 
 
-class Reader(apsw.Connection):
+class Reader(Connection):
     """A read-only connection; each of its transactions begins with a check of the schema.
 
     `also` is called at the same moment; it raises Damaged if anything else has changed.

@@ -3,19 +3,19 @@
 import os
 from collections.abc import Callable, Sequence
 
-from apsw import Connection
-
 from colibri.core.errors import ResourceError
+from colibri.store import moved
 from colibri.store.sqlite import expected, files, locks
-from colibri.store.sqlite.connection import CACHE, connect, version
+from colibri.store.sqlite.connection import CACHE, Connection, connect
 from colibri.store.sqlite.identity import (
-    Opened,
     describe,
     guard_commits,
     look,
     require_one_name,
     require_own_log,
 )
+from colibri.store.sqlite.opened import Opened
+from colibri.store.sqlite.pragma import version
 from colibri.store.sqlite.schema import Migration, migrate, require_ours, upto
 from colibri.store.sqlite.watch import Watch
 
@@ -23,7 +23,8 @@ from colibri.store.sqlite.watch import Watch
 class Opening:
     """Attempts to open a database for writing, and why they have failed so far.
 
-    Without `makes`, only an existing database of the current version is opened.
+    Without `makes`, only an existing database of the current version is opened; with `even_moved`,
+    also one whose ledger was moved.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Opening:
         new_log: Callable[[], str] = str,
         *,
         makes: bool = True,
+        even_moved: bool = False,
     ) -> None:
         self.path = path
         self.lock = lock
@@ -43,6 +45,7 @@ class Opening:
         self._stamp = stamp
         self._new_log = new_log
         self._makes = makes
+        self._even_moved = even_moved
 
     def attempt(self) -> Opened | None:
         """Open it with the lock that is free now; None, without a lock, if it needs the other."""
@@ -117,6 +120,8 @@ class Opening:
         """Create or migrate the database if needed; returns the path of the backup, if any."""
         if found:
             expected.require(db, self.path, upto(self.migrations, found))
+            if not self._even_moved:
+                moved.require_unmarked(db, self.path)
         _use_wal(db, self.path)
         pending = [step for step in self.migrations if step.version > found]
         backup = self._back_up(db, found) if found and pending else None

@@ -39,8 +39,8 @@ function item({ task: id, attempt, agent, at, changes: [{ seq, body }] }, task, 
   const about = id === null ? [] : [el("b", {}, stored(id)), task?.title ? " " : "", task?.title ? stored(task.title) : ""];
   const facts = [span(at, at)];
   if (agent !== null) facts.push(el("span", {}, "by ", stored(agent)));
-  if (task?.attempt > 1 && attempt !== undefined) facts.push(`attempt ${attempt}`);
-  if (attempt < task?.attempt) facts.push("tried again after that");
+  if (attempt < task?.attempt) facts.push(`in attempt ${attempt}, which failed its check`);
+  else if (attempt > 1) facts.push(`in attempt ${attempt}`);
   return el("li", { class: "decision" },
     about.length > 0 ? el("p", { class: "about" }, ...about) : null,
     passage(body.content, "quote"),

@@ -25,10 +25,26 @@ export function deedOf(records) {
     command: text.map(({ command }) => command).find((command) => command !== null) ?? null,
     text: text.map((one) => one.text).find((one) => one !== null) ?? null,
     files: filesOf(end, said(end)),
+    unjudged: deeds.map(({ body }) => body.unjudged ?? null).find((why) => why !== null) ?? null,
     isErased: texts.some(({ body }) => body === null),
     isFailed: FAILED.includes(event) || (exit !== null && exit !== 0),
+    hasId: end.body.use !== null,
     isOpen: event === "tool.begin",
+    seals: false,
   };
+}
+
+const SEALING = ["mcp", "run"]; // the sorts of tools by which an agent can seal its session
+
+/** Note which action sealed its session: its end comes after the seal, and so is not the session's. */
+export function noteSealing(entries) {
+  const newest = new Map(); // session → the last action that began in it
+  for (const { session, changes, deed } of entries) {
+    if (deed?.hasId && deed.isOpen && session !== null) newest.set(session, deed);
+    if (!changes.some(({ kind }) => kind === "session.seal")) continue;
+    const last = newest.get(session);
+    if (SEALING.includes(last?.sort)) Object.assign(last, { isOpen: false, seals: true });
+  }
 }
 
 /** The files of a deed with their names, which are null where they are not known. */
@@ -36,33 +52,34 @@ function filesOf({ body: { files } }, text) {
   return files.map(({ n, sha256, size }) => ({ path: text?.paths?.[n] ?? null, sha256, size }));
 }
 
-/** path → how often it was edited, by whom last, and what was on the disk after that; the last edited first. */
+/** path → its edits in order, and what was on the disk after the last of them; the last edited first. */
 export function editedFiles(entries) {
   const files = new Map();
-  for (const { deed, seq, agent } of entries) {
+  for (const entry of entries) {
+    const { deed, seq } = entry;
     if (deed?.sort !== "edit" || deed.isOpen) continue;
     for (const { path, sha256, size } of deed.files) {
-      const edits = (files.get(path)?.edits ?? 0) + 1;
+      const edits = files.get(path)?.edits ?? [];
+      edits.push(entry);
       files.delete(path);
-      files.set(path, { path, edits, sha256, size, seq, agent });
+      files.set(path, { path, edits, sha256, size, seq });
     }
   }
   return [...files.values()].reverse();
 }
 
-/** What the hosts' reports leave open: numbers, each of which is 0 where nothing is missing. */
-export function coverageOf(records, entries) {
+/** The decisions that came before edits: about the task of one, or in its session about no task. */
+export function reasonsFor(edits, decisions) {
+  const isAbout = (made) => edits.some(({ seq, session, task }) =>
+    made.seq < seq && (made.task === null ? made.session === session && session !== null : made.task === task));
+  return decisions.filter(isAbout);
+}
+
+/** Which hosts reported, and how many reports were recorded later; what is missing is in the verdict. */
+export function reportsOf(records) {
   const deeds = records.filter(({ kind, body }) => kind === "deed" && body !== null).map(({ body }) => body);
-  const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-  const settings = new Set(deeds.map((deed) => deed.settings).filter((hash) => hash !== null));
-  const tools = deeds.filter(({ event }) => event.startsWith("tool."));
   return {
-    reported: deeds.length,
     hosts: [...new Set(deeds.map(({ host }) => host))],
-    lost: sum(deeds.map(({ lost }) => lost)),
     late: deeds.filter(({ late }) => late !== null).length,
-    open: entries.filter(({ deed, type }) => type === "deed" && deed?.isOpen).length,
-    unpaired: tools.filter(({ use, event }) => use === null && event === "tool.begin").length,
-    settings: settings.size,
   };
 }

@@ -210,6 +210,7 @@ function drawDeed(entry) {
   const drawn = [title];
   const failure = failureOf(deed);
   if (failure !== null) drawn.push(el("p", { class: deed.isFailed ? "refusal failure" : "soft" }, failure));
+  if (deed.unjudged !== null) drawn.push(el("p", { class: "refusal" }, unjudgedText(deed.unjudged)));
   if (command !== null) drawn.push(passage(command, "command"));
   if (deed.text !== null) drawn.push(passage(deed.text, "quote"));
   for (const file of files.slice(0, MOST_FILES)) drawn.push(drawFile(file));
@@ -229,12 +230,21 @@ function subjectOf({ sort, command, files }, tool) {
   return files.length > 0 ? [` ${count(files.length, "file")}`] : tool;
 }
 
-function failureOf({ event, exit, isOpen }) {
+function failureOf({ event, exit, isOpen, hasId, seals }) {
   if (event === "tool.denied") return "Denied: it did not run.";
   if (exit !== null && exit !== 0) return `Failed with exit code ${exit}.`;
   if (event === "tool.failed") return "Failed.";
-  return isOpen ? "Its end was not reported." : null;
+  if (seals) return "It sealed the session, and ended after that.";
+  if (!isOpen) return null;
+  return hasId ? "Its end was not reported." : "It has no id: which report is that of its end is not known.";
 }
+
+const UNJUDGED = {
+  rules: "colibri.toml cannot be used", session: "its session was not known",
+  ledger: "the ledger could not be read in time", host: "this host takes no denial",
+};
+
+const unjudgedText = (why) => `Not judged by the project’s rule for edits: ${UNJUDGED[why] ?? "no reason is known"}.`;
 
 /** What was on the disk after it. */
 function drawFile({ path, sha256, size }) {

@@ -4,7 +4,7 @@
 import { verify } from "../verify.mjs";
 import { $ } from "./dom.mjs";
 
-/** The verdict as plain data; `outside` is what the reader knows: {root, head}. */
+/** The verdict as plain data; `outside` is what the reader knows: {root, head, checkpoint}. */
 export async function judge(bytes, outside) {
   try {
     return await askWorker({ bytes, outside });

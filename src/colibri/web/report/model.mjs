@@ -3,7 +3,7 @@
 // to say, which is given the same text and refuses all that JSON.parse could read in another way.
 
 import { hex, leafHash } from "../verify.mjs";
-import { deedOf, useOf } from "./deeds.mjs";
+import { deedOf, noteSealing, useOf } from "./deeds.mjs";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -40,6 +40,7 @@ export function derive({ log, scope, head, records, proofs }) {
   const about = scopeOf(scope);
   const own = records.filter(ownIn(about));
   const entries = entriesOf(records, erasedBy, new Set(own));
+  noteSealing(entries);
   const tasks = replay(entries);
   const sessions = sessionsOf(records, proofs, erasedBy);
   return {
@@ -47,8 +48,7 @@ export function derive({ log, scope, head, records, proofs }) {
     head,
     scope: about,
     own,
-    did: didOf(own),
-    ownTasks: new Set(own.filter(isChange).map(({ task }) => task)),
+    ...tasksOf(own),
     recordCount: records.length,
     openers: openersOf(records),
     runs: runsOf(records),
@@ -65,12 +65,18 @@ const openersOf = (records) =>
 const isShown = (record) => record.body !== null;
 const isChange = ({ kind }) => kind === "task" || kind === "task.text";
 
-/** How many tasks were created and ended by these records. */
-function didOf(records) {
-  const said = records.filter(({ kind, body }) => kind === "task" && body !== null).map(({ body }) => body);
-  const ended = (status) => said.filter(({ set }) => set.status?.[1] === status).length;
-  const created = said.filter(({ version }) => version === 1).length;
-  return { created, done: ended("DONE"), cancelled: ended("CANCELLED") };
+/** The tasks that these records created, ended, and changed or thought about once they were there. */
+export function tasksOf(records) {
+  const named = (fits) => new Set(records.filter(fits).map(({ task }) => task).filter((task) => task !== null));
+  const isChangeTo = (status) => ({ kind, body }) => kind === "task" && body?.set.status?.[1] === status;
+  const isCreation = ({ kind, body }) => kind === "task" && body?.version === 1;
+  const creations = new Set(records.filter(isCreation).map(({ call }) => call)); // they write the text, too
+  return {
+    created: named(isCreation),
+    workedOn: named((record) => record.kind === "thought" || (isChange(record) && !creations.has(record.call))),
+    finished: named(isChangeTo("DONE")),
+    cancelled: named(isChangeTo("CANCELLED")),
+  };
 }
 
 /** Whether a record is part of what the page is about: of a session, what names it, and nothing that
@@ -199,7 +205,7 @@ function replay(entries) {
   for (const entry of entries) {
     for (const record of entry.changes) {
       if (isChange(record) && entry.type !== "hidden") change(tasks, record, entry); // else it is of other work
-      if (record.kind === "thought" && tasks.has(record.task)) think(tasks.get(record.task), entry);
+      if (record.kind === "thought" && tasks.has(record.task)) noteThought(tasks.get(record.task), entry);
       if (record.kind === "session.seal") release(tasks, record.session);
     }
     if (entry.type === "refused") entry.met = met(tasks, entry);
@@ -208,7 +214,8 @@ function replay(entries) {
   return tasks;
 }
 
-const isEnded = (task) => TERMINAL.includes(task?.status);
+/** Whether a task is done or cancelled. */
+export const isEnded = (task) => TERMINAL.includes(task?.status);
 
 /** Those that have not ended, as far as is known here. */
 const openOf = (tasks, ids) => ids.filter((id) => !isEnded(tasks.get(id)));
@@ -238,7 +245,7 @@ function change(tasks, record, entry) {
 }
 
 /** Of a thought: during which attempt at its task it was recorded. */
-function think(task, entry) {
+function noteThought(task, entry) {
   task.thoughts += 1;
   entry.attempt = task.attempt;
 }
@@ -295,8 +302,9 @@ function runsOf(records) {
 }
 
 /** The stretches of records that a root or head covers, and those that it leaves. */
-export function coverage({ runs, sessions }, { root, head }) {
-  const named = head === null ? thoughtsUnder(root, sessions) : [head.seq];
+export function coverage({ runs, sessions }, { root, head, checkpoint }) {
+  const end = checkpoint && Math.min(checkpoint.size, runs.at(-1)[1]);
+  const named = end ? [end] : head === null ? thoughtsUnder(root, sessions) : [head.seq];
   const [covered, left] = [[], []];
   for (const [first, last] of runs) {
     const end = named.findLast((seq) => first <= seq && seq <= last) ?? first - 1;

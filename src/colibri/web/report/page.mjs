@@ -14,9 +14,9 @@ import { Timeline } from "./timeline.mjs";
 import { canBeDrawn, Tree } from "./tree.mjs";
 import { parseOutside, showAnswer, showKnownHash, showProblem, showVerdict } from "./verdict.mjs";
 import { count } from "./words.mjs";
-import { showWork } from "./work.mjs";
+import { showCoverage, showWork } from "./work.mjs";
 
-const NOTHING = { holds: () => false, reveal: () => {}, mark: () => {}, filter: () => {}, range: [0, 0] };
+const NOTHING = { holds: () => false, kindOf: () => {}, reveal: () => {}, mark: () => {}, filter: () => {}, range: [0, 0] };
 
 /** A page with its evidence; `timeline` is NOTHING while there is nothing to show. */
 class Report {
@@ -45,6 +45,7 @@ class Report {
       showVerdict(verdict, covers, this.timeline);
       for (const tree of this.trees.values()) tree.doubt(verdict);
       this.timeline.mark(verdict.findings);
+      showCoverage(verdict.coverage);
       this.showSeal(); // after the verdict: it takes as many hashes again
       if (outside !== null) showAnswer(verdict, covers);
     } catch (problem) {
@@ -121,7 +122,7 @@ class Report {
     $("outside-value").setAttribute("aria-invalid", String(outside === undefined));
     $("outside-answer").className = outside === undefined ? "unclear" : "";
     $("outside-answer").textContent = outside === undefined
-      ? "This is neither a root nor a head. Each is a number, a colon and 64 hex digits."
+      ? "This is no root, head or checkpoint. Each ends in a number, a colon and 64 hex digits."
       : "";
     const known = outside?.root && this.model ? knownHash(this.model, outside.root) : null;
     if (known !== null) {
@@ -164,9 +165,13 @@ async function start() {
   watch(report.timeline);
 }
 
-/** On paper the verdict is whole, and no task is folded; entries stay as the reader left them. */
+/** On paper the verdict is whole, and no task is folded; entries stay as the reader left them. What is behind
+ * a good verdict comes after the story. */
 function openAll() {
   for (const node of document.querySelectorAll("#verdict, #not-checked-part, details.group")) node.open = true;
+  if (document.body.dataset.verdict !== "good") return;
+  document.querySelector("main").append($("verdict-full"));
+  globalThis.addEventListener("afterprint", () => $("verdict").append($("verdict-full")), { once: true });
 }
 
 if (typeof document === "undefined") serve();

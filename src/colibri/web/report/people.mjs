@@ -92,7 +92,7 @@ function row(agent) {
   ].filter(([some]) => some > 0).map((part) => count(...part));
   const clients = [...agent.clients];
   return el("li", {},
-    el("p", {}, el("b", {}, ...nameOf(agent.name)), clients.length > 0 ? " in " : "", ...names(clients)),
+    el("p", {}, el("b", {}, ...nameOf(agent.name)), clients.length > 0 ? " with the program " : "", ...names(clients)),
     el("p", { class: "soft" }, `${list(parts) || count(agent.calls, "call")}.`));
 }
 
@@ -112,18 +112,26 @@ function otherWork(entries, { opening }) {
 
 function otherRow({ session, isBefore, entries }) {
   const agents = [...new Set(entries.map(({ agent }) => agent))].filter(Boolean);
-  const tasks = [...new Set(entries.map(({ task }) => task))].filter(Boolean);
   const changes = entries.flatMap(({ changes: made }) => made);
-  const number = (wanted) => changes.filter((record) => kindOf(record) === wanted).length;
-  const done = changes.filter(({ body }) => body?.set?.status?.[1] === "DONE").map(({ task }) => task);
-  const parts = [[number("thought"), "thought"], [number("creation"), "task created", "tasks created"]]
-    .filter(([some]) => some > 0).map((part) => count(...part));
   const place = session === null ? ["outside any session"] : ["in session ", stored(session)];
   const who = agents.length === 0 ? ["Somebody who gave no name"] : names(agents);
-  const about = tasks.length === 0 ? [] : [", on ", ...names(tasks)];
+  const did = workOn(changes);
   return el("li", {},
-    el("p", {}, el("b", {}, isBefore ? "Before it: " : "Meanwhile: "), ...who, ", ", ...place, ...about),
-    el("p", { class: "soft" }, `${span(entries[0].at, entries.at(-1).at)}. `,
-      done.length > 0 ? `${list([...new Set(done)])} finished there. ` : "",
-      parts.length > 0 ? `${list(parts)}.` : ""));
+    el("p", {}, el("b", {}, isBefore ? "Before it: " : "Meanwhile: "), ...who, ", ", ...place, ", ", ...did, "."),
+    el("p", { class: "soft" }, `${span(entries[0].at, entries.at(-1).at)}.`));
 }
+
+/** "created T-1 and T-2, finished T-1": what these records did to which tasks. */
+function workOn(changes) {
+  const to = (status) => ({ body }) => body?.set?.status?.[1] === status;
+  const isCreation = (record) => kindOf(record) === "creation";
+  const ended = [["finished ", to("DONE")], ["cancelled ", to("CANCELLED")]];
+  const said = [["created ", isCreation], ...ended].map(([verb, fits]) => [verb, tasksOf(changes.filter(fits))]);
+  const told = new Set(said.flatMap(([, ids]) => ids));
+  const rest = tasksOf(changes).filter((id) => !told.has(id));
+  const parts = [...said, ["worked on ", rest]].filter(([, ids]) => ids.length > 0);
+  if (parts.length === 0) return ["changed no task"];
+  return parts.flatMap(([verb, ids], at) => [at > 0 ? ", " : "", verb, ...names(ids)]);
+}
+
+const tasksOf = (changes) => [...new Set(changes.map(({ task }) => task))].filter(Boolean);

@@ -2,7 +2,7 @@
 
 import { $, cut, el, stored } from "./dom.mjs";
 import { portions } from "./decisions.mjs";
-import { link, names } from "./story.mjs";
+import { lastCheck, link, names } from "./story.mjs";
 import { count, list, span } from "./words.mjs";
 
 const AT_ONCE = 20;
@@ -27,15 +27,12 @@ export function showProject(model, reveal) {
 /** What is not sealed or was not checked, a line each. */
 export function unverified({ own, sessions, entries, tasks, head }, reveal) {
   const said = [];
-  const checks = entries.filter(({ tool, outcome }) => tool === "audit_verify_chain" && outcome === "ok");
-  const last = checks.at(-1);
+  const last = lastCheck(entries);
   if (last === undefined) {
     said.push([`No agent had the log checked: this page is the first to check its ${count(own.length, "record")}.`]);
   } else if (head.seq > last.last) {
     const since = `${count(head.seq - last.last, "record")} since the last check by an agent, `;
     said.push([since, link(last.seq, reveal), ` on ${span(last.at, last.at)}.`]);
-  } else {
-    said.push(["An agent had the whole log checked, in its last call."]);
   }
   const open = sessions.filter(({ seal }) => seal === null);
   if (open.length > 0) {
@@ -51,10 +48,10 @@ export function unverified({ own, sessions, entries, tasks, head }, reveal) {
   }
   const reported = new Set(own.filter(({ kind }) => kind === "deed").map(({ session }) => session));
   const silent = sessions.filter(({ id }) => !reported.has(id)).length;
-  if (silent > 0) said.push([`Of ${count(silent, "session")} no host reported edits or commands.`]);
+  if (silent > 0) said.push([`No host reported edits or commands for ${count(silent, "session")}.`]);
   const running = entries.filter(({ type }) => type === "open");
   if (running.length > 0) said.push([`${count(running.length, "call has", "calls have")} not ended.`]);
-  return said;
+  return said.length > 0 ? said : [["Nothing: every session is sealed, and an agent had every record checked."]];
 }
 
 /** Tasks that were finished outside any sealed session. */
@@ -84,7 +81,8 @@ function row({ id, opening, seal, thoughts }, { done, touched, first, last, refu
   const agent = openers.get(id) ?? null;
   const facts = [
     count(thoughts.length, "thought"),
-    touched.size > 0 ? `finished ${done.size} of ${count(touched.size, "task")}` : "changed no task",
+    touched.size > 0 ? count(touched.size, "task changed", "tasks changed") : "no task changed",
+    done.size > 0 ? count(done.size, "task finished", "tasks finished") : "",
     refused > 0 ? count(refused, "refused call") : "",
   ].filter(Boolean);
   return el("li", { "data-open": seal === null },

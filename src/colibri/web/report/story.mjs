@@ -1,8 +1,8 @@
-// The top of the page and "What happened": the goal, how it ended in one sentence, then when, what came of
-// each task, what was tried again, refused and erased.
+// The top of the page and "What happened": the goal, how it ended in one sentence, then when, how
+// each task ended, what was tried again, refused and erased.
 
 import { $, button, copyable, cut, el, passage, plain, stored } from "./dom.mjs";
-import { rootOf } from "./model.mjs";
+import { isEnded, rootOf, tasksOf } from "./model.mjs";
 import { callTitle, count, list, refusalReason, span } from "./words.mjs";
 
 const MOST = 12; // of what may be many
@@ -19,6 +19,7 @@ export function showStory(model, reveal) {
     ...asked(model),
     row("When", [when(model)]),
     ...tasks(model, reveal),
+    ...checked(model, reveal),
     ...retries(model, reveal),
     ...refusals(model, reveal),
     ...erasures(model, reveal),
@@ -53,12 +54,14 @@ export function state(status) {
 export const link = (seq, reveal, name = `record ${seq}`) =>
   button(name, () => reveal(seq), { class: "link", "data-seq": seq });
 
-/** "a", "a and b", as elements that keep each name apart. */
+/** "a", "a and b", as elements that keep each name apart; null is somebody who gave none. */
 export function names(ids, most = MOST) {
-  const shown = ids.slice(0, most);
-  const parts = [...shown.map((id) => stored(id)), ...(ids.length > most ? [`${ids.length - most} more`] : [])];
+  const shown = ids.slice(0, most).map((id) => (id === null ? NAMELESS : stored(id)));
+  const parts = [...shown, ...(ids.length > most ? [`${ids.length - most} more`] : [])];
   return parts.flatMap((part, at) => [at === 0 ? "" : at === parts.length - 1 ? " and " : ", ", part]);
 }
+
+const NAMELESS = "an agent that gave no name";
 
 function row(name, what) {
   return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, el("div", {}, ...what)));
@@ -112,28 +115,66 @@ const workers = ({ own }) => [...new Set(own.filter(({ kind }) => WORK.includes(
 const WORK = ["session.open", "thought", "task", "session.seal"];
 
 function sessionOutcome(model) {
-  const { did, ownTasks, tasks: all } = model;
-  const own = all.filter(({ id }) => ownTasks.has(id));
-  const left = own.filter(({ status }) => status !== "DONE" && status !== "CANCELLED");
-  const who = workers(model);
-  const they = who.length > 1 ? "they" : "it";
-  const parts = [];
-  if (did.created > 0) parts.push([`created ${count(did.created, "task")}`]);
-  if (did.done > 0) parts.push([`finished ${did.done} of the ${count(own.length, "task")} ${they} worked on`]);
-  if (did.cancelled > 0) parts.push([`cancelled ${did.cancelled}`]);
-  if (parts.length === 0) parts.push([own.length === 0 ? "changed no task" : "finished no task"]);
-  if (left.length > 0) parts.push(["left ", ...names(left.map(({ id }) => id), FEW), " unfinished"]);
-  const seal = ownSession(model)?.seal ?? null;
-  if (seal !== null) parts.push(["sealed the session"]);
-  const said = parts.flatMap((part, at) => [at === 0 ? "" : at === parts.length - 1 ? " and " : ", ", ...part]);
-  const subject = names(who.filter(Boolean), FEW);
-  if (who.includes(null)) subject.push(who.length > 1 ? " and an agent that gave no name" : "An agent that gave no name");
-  return [...subject, " ", ...said, seal === null ? "; the session is still open." : "."];
+  const { own, workedOn, tasks: all } = model;
+  const left = all.filter((task) => workedOn.has(task.id) && !isEnded(task)).map(({ id }) => id);
+  const found = workers(model).toSorted(namelessLast);
+  const who = found.length === 0 ? [null] : found;
+  const isMove = ({ kind, body, task }) => kind === "task" && body?.version !== 1 && left.includes(task);
+  const leftBy = new Map(own.filter(isMove).map(({ task, agent }) => [task, agent]));
+  const said = who.slice(0, FEW).map((agent, at) => {
+    const mine = own.filter((record) => record.agent === agent);
+    const subject = agent === null && at === 0 ? ["An agent that gave no name"] : names([agent]);
+    const did = who.length === 1 ? didAlone(mine, left) : didAmongOthers(mine, left.filter((id) => leftBy.get(id) === agent));
+    return [...subject, " ", ...joined(did, ", ", " and ")];
+  });
+  if (who.length > FEW) said.push([`${count(who.length - FEW, "more agent")} took part`]);
+  const rest = who.length === 1 ? [] : left.filter((id) => !leftBy.has(id));
+  if (rest.length > 0) said.push([...names(rest, FEW), rest.length === 1 ? " is" : " are", " unfinished"]);
+  if ((ownSession(model)?.seal ?? null) === null) said.push(["the session is still open"]);
+  return [...joined(said, "; ", "; "), "."];
 }
+
+/** What the only agent of a session did. */
+function didAlone(mine, left) {
+  const parts = madeOf(mine, left);
+  if (parts.length === 0) parts.push([tasksOf(mine).workedOn.size === 0 ? "changed no task" : "finished no task"]);
+  return [...parts, ...sealedBy(mine)];
+}
+
+/** What one of several agents did; `left` is what it was the last to change. */
+function didAmongOthers(mine, left) {
+  const thoughts = mine.filter(({ kind }) => kind === "thought").length;
+  const { finished, cancelled, workedOn } = tasksOf(mine.filter(({ kind }) => kind !== "thought"));
+  const told = [...finished, ...cancelled, ...left];
+  const begun = [...workedOn].filter((id) => !told.includes(id));
+  const parts = madeOf(mine, left);
+  if (begun.length > 0) parts.push(["worked on ", ...names(begun, FEW)]);
+  if (parts.length === 0 && thoughts > 0) parts.push([`recorded ${count(thoughts, "thought")}`]);
+  if (parts.length === 0 && mine.some(({ kind }) => kind === "session.open")) parts.push(["opened the session"]);
+  return [...parts, ...sealedBy(mine)];
+}
+
+function madeOf(mine, left) {
+  const { created, finished, cancelled } = tasksOf(mine);
+  const parts = [];
+  if (created.size > 0) parts.push([`created ${count(created.size, "task")}`]);
+  if (finished.size > 0) parts.push(["finished ", ...names([...finished], FEW)]);
+  if (cancelled.size > 0) parts.push(["cancelled ", ...names([...cancelled], FEW)]);
+  if (left.length > 0) parts.push(["left ", ...names(left, FEW), " unfinished"]);
+  return parts;
+}
+
+const sealedBy = (mine) => (mine.some(({ kind }) => kind === "session.seal") ? [["sealed the session"]] : []);
+
+/** Parts of a sentence, one after the other. */
+const joined = (parts, between, last) =>
+  parts.flatMap((part, at) => [at === 0 ? "" : at === parts.length - 1 ? last : between, ...part]);
+
+const namelessLast = (a, b) => (a === null) - (b === null);
 
 function taskOutcome(model) {
   const task = ownTask(model);
-  if (task === undefined) return ["Nothing here says what became of it."];
+  if (task === undefined) return ["Nothing here says how it ended."];
   const { status, attempt, path, waits, assignee } = task;
   const by = path.at(-1)?.agent ?? null;
   const tries = attempt > 1 ? `, in attempt ${attempt}` : "";
@@ -181,40 +222,61 @@ function when({ entries }) {
   const times = told.map(({ at }) => at).sort();
   if (times.length === 0) return sentence("Nothing here has a time.");
   const seconds = (Date.parse(times.at(-1)) - Date.parse(times[0])) / 1000;
-  const lasted = seconds < SHORT ? `, within ${seconds.toFixed(2)} s` : "";
-  return sentence(`${span(times[0], times.at(-1))}${lasted}.`);
+  const lasted = seconds >= 0.01 && seconds < SHORT ? ` It took ${seconds.toFixed(2)} seconds from the first record to the last.` : "";
+  return sentence(`${span(times[0], times.at(-1))}.${lasted}`);
 }
 
-/** What became of each task, with the last word on it; of a session only those that it changed. */
+/** How each task ended, with the last word on it; of a session those that it worked on, and apart from
+ * them those that it only created. */
 function tasks(model, reveal) {
-  const { scope, tasks: all, ownTasks, entries } = model;
+  const { scope, tasks: all, created, workedOn } = model;
   if (scope.kind === "log") return [];
-  const last = new Map(thoughtsOf(entries, "reflection").map((entry) => [entry.task, entry]));
-  const isOwn = (id) => (scope.kind === "session" ? ownTasks.has(id) || last.has(id) : id === scope.id);
-  const own = all.filter(({ id }) => isOwn(id));
-  if (own.length === 0) return [];
-  const said = own.slice(0, MOST).flatMap((task) => taskLine(task, last.get(task.id), scope, reveal));
-  if (own.length > MOST) said.push(sentence(`And ${count(own.length - MOST, "more task")}: see Tasks.`));
-  return [row("Tasks", said)];
+  const isSession = scope.kind === "session";
+  const lines = (fits) => taskLines(all.filter(({ id }) => fits(id)), model, reveal);
+  const own = lines((id) => (isSession ? workedOn.has(id) : id === scope.id));
+  const rest = lines((id) => isSession && created.has(id) && !workedOn.has(id));
+  return [["Tasks", own], ["Only created", rest]].filter(([, said]) => said.length > 0).map((pair) => row(...pair));
 }
 
-/** The thoughts of one type that belong to what the page is about. */
+function taskLines(some, { scope, entries }, reveal) {
+  const reflections = new Map(thoughtsOf(entries, "reflection").map((entry) => [entry.task, entry]));
+  const thoughts = new Map(thoughtsOf(entries).map((entry) => [entry.task, entry]));
+  const lastWord = (task) => (isEnded(task) ? reflections : thoughts).get(task.id);
+  const said = some.slice(0, MOST).flatMap((task) => taskLine(task, lastWord(task), scope, reveal));
+  if (some.length > MOST) said.push(sentence(`And ${count(some.length - MOST, "more task")}: see Tasks.`));
+  return said;
+}
+
+/** The thoughts that belong to what the page is about and can be read; of one type, or all. */
 export const thoughtsOf = (entries, wanted) =>
   entries.filter(({ type, isOwn, changes: [record] }) =>
-    isOwn && type === "thought" && record.body?.type === wanted);
+    isOwn && type === "thought" && record.body !== null && [record.body.type, undefined].includes(wanted));
 
-function taskLine({ id, title, status, attempt, erased, path }, reflection, scope, reveal) {
+function taskLine(task, lastWord, scope, reveal) {
+  const { id, title, status, attempt, erased, path } = task;
   const name = title !== null ? stored(cut(title, TITLE)) : erased ? "(its title was erased)" : "";
   const { session = null, agent = null } = path.at(-1) ?? {};
-  const isOthers = scope.kind === "session" && session !== scope.id;
+  const isOthers = scope.kind === "session" && session !== scope.id && status !== "INIT";
   const place = session === null ? [" outside any session"] : [" in session ", stored(session)];
-  const who = agent === null || status === "INIT" ? [] : [" by ", stored(agent)];
-  const facts = [attempt > 1 ? `, in attempt ${attempt}` : "", ...who, ...(isOthers ? place : []), "."];
-  const line = sentence(el("b", {}, id), " ", name, ": ", state(status), ...facts);
-  if (reflection === undefined) return [line];
-  const [{ seq, body }] = reflection.changes;
+  const who = agent === null || status === "INIT" ? [] : [isBegun(task) ? ", moved there by " : " by ", stored(agent)];
+  const tries = attempt > 1 ? ` in attempt ${attempt}` : "";
+  const how = status === "INIT" ? ["not begun"] : [isBegun(task) ? "at " : "", state(status)];
+  const line = sentence(el("b", {}, id), " ", name, ": ", ...how, tries, ...who, ...(isOthers ? place : []), ".");
+  if (lastWord === undefined) return [line];
+  const [{ seq, body }] = lastWord.changes;
   const source = el("span", { class: "source" }, link(seq, reveal));
   return [line, el("p", { class: "quote" }, stored(cut(body.content, 300)), " ", source)];
+}
+
+/** The last time that an agent had the log checked, and found nothing. */
+export const lastCheck = (entries) =>
+  entries.findLast(({ tool, outcome }) => tool === "audit_verify_chain" && outcome === "ok");
+
+/** Of a project: that nothing was recorded since then. */
+function checked({ scope, entries, head }, reveal) {
+  const last = lastCheck(entries);
+  if (scope.kind !== "log" || last === undefined || head.seq > last.last) return [];
+  return [row("Checked", [sentence("An agent had the whole log checked in the last call. ", link(last.seq, reveal))])];
 }
 
 /** Each return to GATHER, with what was written down about it. */
@@ -245,7 +307,8 @@ function refusals({ entries }, reveal) {
   const said = made.slice(0, FEW).map((entry) => {
     const title = callTitle(entry);
     const about = entry.task === null || title.includes(entry.task) ? [] : [" (", stored(entry.task), ")"];
-    return sentence(title, ...about, `: ${refusalReason(entry)}. `, link(entry.seq, reveal));
+    const who = entry.agent === null ? [title] : [stored(entry.agent), ` ${title[0].toLowerCase()}${title.slice(1)}`];
+    return sentence(...who, ...about, `: ${refusalReason(entry)}. `, link(entry.seq, reveal));
   });
   if (made.length > FEW) said.push(sentence(`And ${count(made.length - FEW, "more call")}: see Step by step.`));
   return [row("Refused", said)];

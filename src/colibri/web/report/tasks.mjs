@@ -2,6 +2,7 @@
 // own tasks are apart from those that only others worked on; a project's are grouped by what can be done next.
 
 import { $, button, cut, el, plain, stored, svg } from "./dom.mjs";
+import { isEnded } from "./model.mjs";
 import { isBegun, state } from "./story.mjs";
 import { count, list } from "./words.mjs";
 
@@ -19,12 +20,13 @@ export function showTasks(model, choose) {
   if (tasks.length === 0) $("task-groups").append(el("p", {}, "No task belongs to this evidence."));
 }
 
-function groupsOf({ tasks, scope, ownTasks }) {
+function groupsOf({ tasks, scope, created, workedOn }) {
   const only = (fits) => tasks.filter(fits);
   if (scope.kind === "session") {
     return [
-      { title: "Worked on by this session", tasks: only(({ id }) => ownTasks.has(id)) },
-      { title: "Worked on only by others", tasks: only(({ id }) => !ownTasks.has(id)) },
+      { title: "Worked on by this session", tasks: only(({ id }) => workedOn.has(id)) },
+      { title: "Only created by this session", tasks: only(({ id }) => created.has(id) && !workedOn.has(id)), isOthers: true },
+      { title: "Worked on only by others", tasks: only(({ id }) => !created.has(id) && !workedOn.has(id)), isOthers: true },
     ];
   }
   if (scope.kind === "task") {
@@ -44,13 +46,13 @@ function groupsOf({ tasks, scope, ownTasks }) {
 }
 
 /** A group under its heading; what has ended begins folded, and says how much that is. */
-function drawGroup({ title, tasks, isFolded }, openers, choose) {
+function drawGroup({ title, tasks, isFolded, isOthers }, openers, choose) {
   const rows = el("ul", { class: "task-list" });
   const more = button("", () => showMore(), { class: "wide" });
   let shown = 0;
   const showMore = () => {
     const next = tasks.slice(shown, shown + AT_ONCE);
-    rows.append(...next.map((task) => row(task, openers, choose)));
+    rows.append(...next.map((task) => row(task, isOthers, openers, choose)));
     shown += next.length;
     more.hidden = shown === tasks.length;
     more.textContent = `Show ${Math.min(AT_ONCE, tasks.length - shown)} more of ${tasks.length.toLocaleString("en")}`;
@@ -66,10 +68,12 @@ function drawGroup({ title, tasks, isFolded }, openers, choose) {
     : el("div", { class: "group", id }, el("h3", {}, ...name), rows, more);
 }
 
-function row(task, openers, choose) {
+/** `isOthers`: thoughts about it are in sessions that this file does not tell of. */
+function row(task, isOthers, openers, choose) {
   const { id, title, status, attempt, thoughts, erased, waits, holder } = task;
   const lost = () => el("span", { class: "erased" }, erased ? "title erased" : "title not here");
-  const facts = [count(thoughts, "thought")];
+  const facts = isOthers ? [] : [count(thoughts, "thought")];
+  if (isOthers && isEnded(task)) facts.push("the thoughts about it are in another session, not in this file");
   if (attempt > 1) facts.push(`attempt ${attempt}`);
   if (status === "INIT" && waits.length === 0) facts.push("can be started");
   if (waits.length > 0) facts.push(`waits for ${plain(list(waits), 160)}`);
@@ -114,8 +118,8 @@ function showPicture(tasks) {
   const draw = () => {
     $("task-drawing").replaceChildren(picture(drawn, phone.matches ? NARROW : WIDE));
     const isWide = $("task-drawing").scrollWidth > $("task-drawing").clientWidth;
-    const sideways = isWide ? ["Scroll sideways to see all of it."] : [];
-    $("task-drawn").textContent = [...drawnText(drawn, all, tasks), ...sideways].join(" ");
+    const sideways = isWide ? [" ", el("span", { class: "on-screen" }, "Scroll sideways to see all of it.")] : [];
+    $("task-drawn").replaceChildren(drawnText(drawn, all, tasks).join(" "), ...sideways);
     $("draw-all").hidden = drawn.length === all.length;
   };
   $("draw-all").textContent = `Draw all ${all.length.toLocaleString("en")}`;

@@ -7,6 +7,8 @@ import { isOthers, kindOf, searchText } from "./model.mjs";
 import { count, day } from "./words.mjs";
 
 const PORTION = 100;
+const MANY = 2_000; // of so many entries fewer are drawn at first, so that the page can be used at once
+const FIRST = 40;
 const BEFORE = 10; // how many entries are shown above one that is looked for
 const MOST_PRINTED = 2_000;
 const MOST_TASKS = 1_000; // to choose from
@@ -45,11 +47,14 @@ export class Timeline {
   }
 
   label(tasks) {
+    let sum = 0;
     for (const box of this.boxes) {
       const number = this.entries.filter((entry) => groupsOf(entry).includes(box.value)).length;
       box.closest("label").querySelector("[data-count]").textContent = number.toLocaleString("en");
       box.closest("label").hidden = number === 0;
+      sum += number;
     }
+    $("several-kinds").hidden = sum === this.entries.length;
     const options = tasks.slice(0, MOST_TASKS).map(({ id, title }) =>
       el("option", { value: id }, `${id} ${plain(title ?? "", 40)}`));
     $("by-task").append(...options);
@@ -91,7 +96,7 @@ export class Timeline {
     return [this.from, this.to];
   }
 
-  filter([from, to] = [0, PORTION]) {
+  filter([from, to] = [0, this.entries.length > MANY ? FIRST : PORTION]) {
     const shown = new Set(this.boxes.filter((box) => box.checked).map((box) => box.value));
     const task = $("by-task").value;
     const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -160,6 +165,11 @@ export class Timeline {
       (type === "gap" ? first <= seq && seq <= last : records.some((record) => record.seq === seq)));
   }
 
+  /** The kind of a record, if it is here. */
+  kindOf(seq) {
+    return this.entryOf(seq)?.records.find((record) => record.seq === seq)?.kind;
+  }
+
   /** Whether a record is here. */
   holds(seq) {
     return this.entries.some(({ records }) => records.some((record) => record.seq === seq));
@@ -190,6 +200,7 @@ export class Timeline {
 
   /** Show next to their entries what a verifier found. */
   mark(findings) {
+    if (findings.length === 0 && this.findings.size === 0) return;
     for (const entry of this.findings.keys()) this.nodes.delete(entry);
     this.findings = new Map();
     for (const finding of findings) {

@@ -4,35 +4,18 @@
 import { $, button, el, plain } from "./dom.mjs";
 import { isRootOf, rootOf } from "./model.mjs";
 import {
-  count, findingText, LINES, NOT_CHECKED, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, stretches,
+  count, erasedText, findingText, hasItsEnd, headline, isOnlyTheValue, isSkipped, isUncovered, leftOut, LINES, list,
+  mayLackItsEnd, nounOf, NOT_CHECKED_LINE, NOT_THE_VALUE, numbersIn, openCallsText, openText, OUTSIDE_CODES, SIGNS, stretches,
+  UNCOVERED,
 } from "./words.mjs";
 
 const CLASSES = { good: "good", bad: "bad", "cannot tell": "unclear" };
 const MOST = 100;
-const OUTSIDE_CODES = ["root-differs", "head-differs", "head-not-covered", "truncated"];
-
-/** Whether no value was compared, because the records do not fit together without one. */
-const isSkipped = ({ not_checked: notes }) => notes.some(({ code }) => code === "skipped");
-
-/** Whether nothing is wrong but that the reader's value does not fit. */
-const isOnlyTheValue = (verdict) =>
-  verdict.verdict === "bad" && !isSkipped(verdict) &&
-  verdict.findings.every(({ code }) => OUTSIDE_CODES.includes(code));
-
-/** Whether the end of the evidence is known: nothing of a session can come after its seal. */
-const hasItsEnd = ({ bundle: { kind }, lines: { sealed } }) => kind === "session" && sealed === "yes";
-
-const isUncovered = ({ findings }) => findings.some(({ code }) => code === "head-not-covered");
-
-/** What the page is about, in a word. */
-const nounOf = ({ bundle }) => NOUNS[bundle?.kind] ?? "report";
-const NOUNS = { session: "session", thoughts: "session", task: "task", log: "project" };
 
 /** Show it; `brought` is a value that fits and what it covers, or null. */
 export function showVerdict(verdict, brought, timeline) {
-  const reveal = (seq) => timeline.reveal(seq);
   document.body.dataset.verdict = CLASSES[verdict.verdict];
-  const [word, note] = line(verdict, brought);
+  const [word, note] = brought === null ? headline(verdict, "report") : [known(verdict, brought), upTo(brought)];
   $("verdict-word").textContent = word;
   $("verdict-note").textContent = note;
   $("verdict").open ||= verdict.verdict !== "good";
@@ -43,22 +26,9 @@ export function showVerdict(verdict, brought, timeline) {
   }
   $("findings").replaceChildren(...found);
   $("findings").hidden = found.length === 0;
-  $("lines").replaceChildren(...lines(verdict, reveal));
+  $("lines").replaceChildren(...lines(verdict, timeline));
   showNotChecked(verdict, brought);
   showAlarm(verdict);
-}
-
-/** The one line: a few words, and what they rest on. */
-function line(verdict, brought) {
-  if (isOnlyTheValue(verdict)) return [`This is another ${nounOf(verdict)}`, "than the one you were told about."];
-  if (isUncovered(verdict)) return ["Cannot compare.", "This file does not hold the record that your head belongs to."];
-  if (verdict.verdict === "bad") return ["Do not trust this report.", "Its records were altered, or some are missing."];
-  if (verdict.verdict === "cannot tell") return ["Could not be checked.", "Nothing below is proven."];
-  const { records } = verdict.bundle;
-  if (brought !== null) return [known(verdict, brought), upTo(brought)];
-  const open = mayLackItsEnd(verdict) ? " The end is open." : "";
-  const fits = `All ${count(records, "record")} fit together; not yet compared with a root you received separately.`;
-  return ["Intact.", `${fits}${open}`];
 }
 
 /** That a value fits: what it says of this file. */
@@ -70,10 +40,11 @@ function known(verdict, { root }) {
 }
 
 /** How far a value that fits goes. */
-function upTo({ root, covered, left }) {
+function upTo({ root, checkpoint, covered, left }) {
   if (root !== null) return "Its sealed thoughts are the ones that were sealed.";
-  if (left.length === 0) return "Every record is as it was when you received the head.";
-  return `As far as ${stretches(covered)}: that is where your head ends.`;
+  const name = checkpoint ? "checkpoint" : "head";
+  if (left.length === 0) return `Every record is as it was when you received the ${name}.`;
+  return `As far as ${stretches(covered)}: that is where your ${name} ends.`;
 }
 
 /** It was not possible to check at all. */
@@ -116,6 +87,9 @@ function trust(verdict, brought) {
   if (verdict.verdict === "bad") {
     return says("What it shows below is what the file says, not what was recorded.");
   }
+  if (verdict.findings.some(({ code }) => code === "checkpoint-not-covered")) {
+    return says("Ask for a file that was exported after the checkpoint was made: it has the proof that leads there.");
+  }
   if (isUncovered(verdict)) {
     return says(
       "If your head is the answer to a call of this very work, the file was truncated. Otherwise paste a head of one of " +
@@ -132,26 +106,18 @@ function trust(verdict, brought) {
 
 /** What holds without any value from outside. */
 function fitting({ not_checked: notes }) {
-  return notes.some(({ code }) => code === "gaps")
+  const gaps = notes.find(({ code }) => code === "gaps");
+  return gaps !== undefined
     ? "Your browser has just computed every hash again: each record here is unchanged, and neighbouring records fit " +
-      "together. Some records in between are not in this file."
+      `together. Left out, as records of other work: ${leftOut(gaps.detail)}.`
     : "Your browser has just computed every hash again: no record was changed, removed or reordered, and the rules for " +
       "tasks were kept.";
 }
 
-/** Why the last records could be missing without a trace; null where they cannot. */
-function mayLackItsEnd(verdict) {
-  if (hasItsEnd(verdict)) return null;
-  const { kind, head } = verdict.bundle;
-  const why = kind === "session" ? "This session is not sealed" : "No seal marks the end";
-  return `${why}, so records after ${head.seq} could be missing without a trace.`;
-}
-
 // The lines.
 
-const SIGNS = { yes: "✓", no: "✗", open: "–", none: "–", "not checked": "?" };
-
-function lines(verdict, reveal) {
+function lines(verdict, timeline) {
+  const reveal = (seq) => timeline.reveal(seq);
   const rows = Object.entries(LINES).map(([line, words]) => {
     const state = verdict.lines[line];
     const isValue = state === "no" && isOnlyTheValue(verdict);
@@ -161,7 +127,8 @@ function lines(verdict, reveal) {
     if (line === "sealed" && more > 0) what.push(el("p", { class: "soft" }, `and ${count(more, "other")}`));
     return row(words.name, state, what);
   });
-  rows.push(row("Erased", ...erased(verdict, reveal)));
+  if (verdict.bundle?.checkpoint) rows.push(row("Checkpoint", "yes", [covering(verdict.bundle)]));
+  rows.push(row("Erased", ...erased(verdict, timeline)));
   rows.push(row("Open calls", ...openCalls(verdict, reveal)));
   return rows;
 }
@@ -172,24 +139,32 @@ function row(name, state, what) {
   return el("div", { class: "line" }, el("dt", {}, name), el("dd", {}, mark, el("div", {}, ...what)));
 }
 
+/** That a checkpoint covers the evidence: it can be compared with one that was published later. */
+function covering({ log, head, checkpoint: { size, root } }) {
+  const text = `Record ${head.seq}, the last one here, is in the log’s checkpoint of ${count(size, "record")}: `;
+  return el("p", {}, text, el("code", {}, `${log}@${size}:${root}`));
+}
+
 function seal({ seq, session, count: size, root }) {
   const text = `Record ${seq}, ${session}: ${count(size, "thought")}, root `;
   return el("p", { class: "soft" }, text, el("code", {}, rootOf({ count: size, root })));
 }
 
-function erased({ erased: seqs, erased_count: size }, reveal) {
+function erased({ erased: seqs, erased_count: size }, timeline) {
   if (seqs === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (size === 0) return ["none", [el("p", {}, "No text was erased.")]];
-  const text = `${count(size, "text was", "texts were")} erased on purpose; the records keep their places. `;
-  return [String(size), [el("p", {}, text, ...recordButtons(seqs, size, reveal))]];
+  if (size === 0) return ["none", [el("p", {}, erasedText(0))]];
+  const calls = seqs.filter((seq) => timeline.kindOf(seq) === "call.enter").slice(0, MOST);
+  const carried = calls.length === 0 || calls.length === size ? "" : calls.length === 1
+    ? `Record ${calls[0]} is the call that carried the erased text.`
+    : `Records ${list(calls.map(String))} are the calls that carried the erased texts.`;
+  return [String(size), [el("p", {}, `${erasedText(size)} `, ...recordButtons(seqs, size, (seq) => timeline.reveal(seq)), carried)]];
 }
 
 function openCalls({ open_calls: calls, open_call_count: size }, reveal) {
   if (calls === null) return ["not checked", [el("p", {}, NOT_CHECKED_LINE)]];
-  if (size === 0) return ["none", [el("p", {}, "Every call has ended.")]];
-  const text = "A call without an end was still running, or its server stopped. It changed nothing. ";
+  if (size === 0) return ["none", [el("p", {}, openCallsText(0))]];
   const buttons = recordButtons(calls.map(({ seq }) => seq), size, reveal);
-  return [String(size), [el("p", {}, text, ...buttons)]];
+  return [String(size), [el("p", {}, `${openCallsText(size)} `, ...buttons)]];
 }
 
 function recordButtons(seqs, size, reveal) {
@@ -198,11 +173,9 @@ function recordButtons(seqs, size, reveal) {
 }
 
 function showNotChecked(verdict, brought) {
-  const items = verdict.not_checked.map(({ code, detail }) => {
-    const facts = /[0-9].*/.exec(detail); // how many there are, or where
-    const more = facts === null ? null : el("span", { class: "soft" }, ` (${numbersIn(plain(facts[0]))})`);
-    const left = brought === null ? undefined : LEFT[code]?.(brought, verdict);
-    return el("li", {}, left ?? NOT_CHECKED[code] ?? plain(detail), more);
+  const items = verdict.not_checked.map((note) => {
+    const left = brought === null ? undefined : LEFT[note.code]?.(brought, verdict);
+    return el("li", {}, left ?? plain(openText(note)));
   });
   const page = "Whether this page is genuine: check the saved evidence with a verifier you got yourself.";
   $("not-checked").replaceChildren(...items, el("li", {}, page));
@@ -211,9 +184,9 @@ function showNotChecked(verdict, brought) {
 
 // What a value that fits leaves open.
 const LEFT = {
-  "outside-head": ({ root, left }, verdict) => {
+  "outside-head": ({ root, checkpoint, left }, verdict) => {
     const { seq } = verdict.bundle.head;
-    const name = root === null ? "head" : "root";
+    const name = root !== null ? "root" : checkpoint ? "checkpoint" : "head";
     const rewritten = `Whether ${stretches(left)} were rewritten: they came after what your ${name} covers. A head of ` +
       `record ${seq} covers the last of them.`;
     return hasItsEnd(verdict) ? rewritten : `${rewritten} And whether anything after record ${seq} is missing.`;
@@ -226,11 +199,13 @@ const LEFT = {
 
 // What the reader pastes.
 
-/** {root, head} of a text, null where it is empty, undefined where it is neither. */
+/** {root, head, checkpoint} of a text, null where it is empty, undefined where it is none of them. */
 export function parseOutside(text, model) {
   const given = fromJson(text.trim().toLowerCase());
   if (given === "") return null;
   if (/^[0-9a-f]{64}$/.test(given)) return { root: given, head: null };
+  const [, log, size, root] = /^(colibri\/[0-9a-f]{32})@([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
+  if (root !== undefined) return { root: null, head: null, checkpoint: { log, size: Number(size), root } };
   const [, word, number, hash] = /^(?:(root|head) +)?([1-9][0-9]{0,14}):([0-9a-f]{64})$/.exec(given) ?? [];
   if (hash === undefined) return undefined;
   const isRoot = word === undefined ? looksLikeRoot(Number(number), hash, model) : word === "root";
@@ -283,6 +258,6 @@ function answer(verdict, brought) {
   const against = verdict.findings.find(({ code }) => OUTSIDE_CODES.includes(code));
   if (against === undefined && brought !== null) return ["good", `${known(verdict, brought)} ${upTo(brought)}`];
   if (against === undefined) return ["bad", "It matches, but the evidence is damaged."];
-  if (against.code === "head-not-covered") return ["unclear", `Cannot compare. ${findingText(against)}.`];
+  if (UNCOVERED.includes(against.code)) return ["unclear", `Cannot compare. ${findingText(against)}.`];
   return ["bad", `This is another ${nounOf(verdict)}: what you pasted does not match it.`];
 }

@@ -10,7 +10,7 @@ export const LINES = {
   },
   complete: {
     name: "Complete",
-    yes: "No record is missing whose absence could be noticed.",
+    yes: "No record that this report needs is missing.",
     no: "Something is missing, or does not belong here.",
   },
   sealed: {
@@ -22,12 +22,65 @@ export const LINES = {
   },
   rules: {
     name: "Rules kept",
-    yes: "Tasks moved only as they may, and every change was made by a recorded call.",
+    yes: "Every task followed the allowed steps, and every change was made by a recorded call.",
     no: "A rule was broken that Colibri enforces, so Colibri did not write these records.",
   },
 };
+export const SIGNS = { yes: "✓", no: "✗", open: "–", none: "–", "not checked": "?" };
 export const NOT_THE_VALUE = "Not as the value you pasted says. By itself nothing here is broken.";
 export const NOT_CHECKED_LINE = "Not checked, because of what was found.";
+
+/** What was erased on purpose, by its number. */
+export const erasedText = (number) => (number === 0
+  ? "No text was erased."
+  : `The content of ${count(number, "record")} was erased on purpose; the records keep their places.`);
+
+/** The calls without an end, by their number. */
+export const openCallsText = (number) => (number === 0
+  ? "Every call has ended."
+  : "A call without an end was still running, or its server stopped. It changed nothing.");
+
+// The verdict in one line.
+
+export const UNCOVERED = ["head-not-covered", "checkpoint-not-covered"];
+export const OUTSIDE_CODES = ["root-differs", "head-differs", "checkpoint-differs", "truncated", ...UNCOVERED];
+
+/** Whether no value was compared, because the records do not fit together without one. */
+export const isSkipped = ({ not_checked: notes }) => notes.some(({ code }) => code === "skipped");
+
+/** Whether nothing is wrong but that the reader's value does not fit. */
+export const isOnlyTheValue = (verdict) =>
+  verdict.verdict === "bad" && !isSkipped(verdict) &&
+  verdict.findings.every(({ code }) => OUTSIDE_CODES.includes(code));
+
+export const isUncovered = ({ findings }) => findings.some(({ code }) => UNCOVERED.includes(code));
+
+/** What the evidence is about, in a word. */
+export const nounOf = ({ bundle }) => NOUNS[bundle?.kind] ?? "report";
+const NOUNS = { session: "session", thoughts: "session", task: "task", log: "project" };
+
+/** Whether the end of the evidence is known: nothing of a session can come after its seal. */
+export const hasItsEnd = ({ bundle: { kind }, lines: { sealed } }) => kind === "session" && sealed === "yes";
+
+/** Why the last records could be missing without a trace; null where they cannot. */
+export function mayLackItsEnd(verdict) {
+  if (hasItsEnd(verdict)) return null;
+  const { kind, head } = verdict.bundle;
+  const why = kind === "session" ? "This session is not sealed" : "No seal marks the end";
+  return `${why}, so records after ${head.seq} could be missing without a trace.`;
+}
+
+/** A few words, and what they rest on, about a "report" or a "file"; `matched` names what was compared with it. */
+export function headline(verdict, what, matched = "") {
+  if (isOnlyTheValue(verdict)) return [`This is another ${nounOf(verdict)}`, "than the one you were told about."];
+  if (isUncovered(verdict)) return ["Cannot compare.", "This file does not hold the record that your value belongs to."];
+  if (verdict.verdict === "bad") return [`Do not trust this ${what}.`, "Its records were altered, or some are missing."];
+  if (verdict.verdict === "cannot tell") return ["Could not be checked.", "Nothing below is proven."];
+  const fits = `All ${count(verdict.bundle.records, "record")} in this file fit together`;
+  if (matched !== "") return ["Intact.", `${fits}, and it matches the ${matched} you received.`];
+  const open = mayLackItsEnd(verdict) === null ? "" : " More records may follow.";
+  return ["Intact.", `${fits}; not yet compared with a root you received separately.${open}`];
+}
 
 // §10: what was found → how to say it of a record.
 export const FINDINGS = {
@@ -37,6 +90,9 @@ export const FINDINGS = {
   "unknown-version": "is in a version that this page does not know",
   "empty-bundle": "holds no records",
   "head-not-covered": "is not in this file, so the head you pasted cannot be compared",
+  "checkpoint-not-covered": "does not lead to the checkpoint you pasted, so the two cannot be compared",
+  "bad-checkpoint": "is not covered by the checkpoint that comes with the evidence",
+  "checkpoint-differs": "belongs to a log that does not have the checkpoint you pasted",
   "bad-header": "is not a record as Colibri writes them",
   "foreign-record": "belongs to another log",
   "wrong-order": "is in the wrong place",
@@ -98,28 +154,51 @@ export function findingText({ code, seq, detail }) {
 }
 
 const ABOUT_ALL = new Set(
-  "unreadable too-large malformed-bundle unknown-version empty-bundle".split(" "),
+  "unreadable too-large malformed-bundle unknown-version empty-bundle checkpoint-not-covered".split(" "),
 );
 
-// §11: what was not checked → why that matters.
+// §11: what was not checked → why that matters; of what can be counted, `number` is how many there are.
 export const NOT_CHECKED = {
   truth: "Whether what the agents wrote is true, and whether anything happened that was never recorded.",
   clock: "Whether the clock was right: the times are the server’s own. The numbers give the order.",
   arguments: "Whether a call’s arguments (other than its texts) and its answer fit what it recorded: only hashes are kept.",
   "outside-head":
     "Whether the whole log was rewritten, or its end cut off. A root or head that you received separately shows it.",
-  "outside-root": "Whether this seal’s root is the one that was passed on. Paste that one above.",
+  "outside-checkpoint": "Whether the checkpoint in this file was published: compare it with the published one.",
+  "outside-root": "Whether this seal’s root is the one that was passed on: compare the two.",
   size: "How many thoughts the pasted root covers: it came without the number before the colon.",
-  gaps: "What is between the records that are here, and whether both sides of a gap belong to the same log.",
-  undisclosed: "What those records say of which only the headers are here.",
-  erased: "Texts that were erased.",
-  evidence: "Whether the thoughts exist that allowed a task to be done: they are not in this file.",
-  takeover: "How long the holder of a task had been silent before another session took it over.",
-  gate: "Whether the command that a rule asks for was the right one, or ran after the last edit: not all of it is here.",
-  repeats: "Whether two calls with the same key were the same call: the first is not in this file.",
+  gaps: (_, detail) =>
+    `Whether ${leftOut(detail)} should be here: only the numbers show that records were left out, and nothing ` +
+    "shows that what is before and after them is of the same log.",
+  undisclosed: (number) => `The content of ${count(number, "record")} of other work: only headers are in this file.`,
+  erased: (number) => `The content of ${count(number, "erased record")}.`,
+  evidence: (number, detail) =>
+    `Whether a thought about ${/T-[0-9]{1,9}/.exec(detail)?.[0] ?? "a task"}${number > 1 ? " and others" : ""} was ` +
+    "recorded before the task ended. It would be in another session, which is not in this file.",
+  takeover: (number) =>
+    `For ${count(number, "task")} that a session took over from another: how long the other had been silent.`,
+  gate: (number) =>
+    `For ${count(number, "move")} to DONE: whether the command that a rule asks for was the right one, or ran after the ` +
+    "last edit. Not all of it is here.",
+  repeats: (number) =>
+    `For ${count(number, "call")} sent again with the same key: whether the first one was the same. It is not in this file.`,
   rules: "The session’s other thoughts, and all calls and tasks.",
   skipped: "Seals, calls and tasks, because the records themselves are damaged.",
 };
+
+/** What is open, as a sentence. */
+export function openText({ code, detail }) {
+  const said = NOT_CHECKED[code] ?? detail;
+  return typeof said === "string" ? said : said(numberIn(detail), detail);
+}
+
+/** The records that are not in a file, as the note about its gaps names them: "2 in all, 5 to 5, 9 to 12". */
+export function leftOut(detail) {
+  const named = [...detail.matchAll(/([0-9]{1,16}) to ([0-9]{1,16})/g)].map(([, ...ends]) => ends.map(Number));
+  return stretches(named, numberIn(detail));
+}
+
+const numberIn = (detail) => Number(/[0-9]{1,16}/.exec(detail)?.[0] ?? 1);
 
 // Why a call did not do what it was asked; {} is filled from what it met.
 const REFUSALS = {
@@ -131,7 +210,7 @@ const REFUSALS = {
   ERR_BLOCKED: ({ waiting }) =>
     waiting.length === 0
       ? "the task waits for others that are not finished"
-      : `the task waits for ${waiting.slice(0, 5).join(", ")}, not finished then`,
+      : `the task waits for ${list(waiting.slice(0, 5))}, which ${waiting.length === 1 ? "was" : "were"} not finished yet`,
   ERR_WRITEBACK_REQUIRED: () => "no thought about the task had been recorded, so it could not be called done",
   ERR_GATE: () => "the command that colibri.toml asks for had not been seen, so it could not be called done",
   ERR_CLAIMED: ({ holder }) =>
@@ -184,7 +263,8 @@ export function callTitle({ type, tool, task, repeats, arguments: given }) {
   const tried = type !== "call";
   if (repeats !== null) return `Sent the call of record ${repeats} again; it happened only once`;
   if (tried && tool === "task_update" && given?.status !== undefined) {
-    return `Tried to move ${task ?? "a task"} to ${[given.status].flat().join(", ")}`;
+    const steps = [given.status].flat();
+    return `Tried to move ${task ?? "a task"} to ${list(steps)}${steps.length > 1 ? " in one call" : ""}`;
   }
   return TOOLS[tool]?.[tried ? 1 : 0] ?? (tried ? "Tried to call a tool" : "Called a tool");
 }
@@ -198,9 +278,9 @@ export function list(words) {
 }
 
 /** [[1, 4], [9, 9]] → "records 1 to 4 and 9" */
-export function stretches(ranges) {
+export function stretches(ranges, number = ranges.length) {
   const texts = ranges.slice(0, FEW).map(([first, last]) => (first === last ? `${first}` : `${first} to ${last}`));
-  if (ranges.length > FEW) texts.push(count(ranges.length - FEW, "other stretch", "other stretches"));
+  if (number > FEW) texts.push(count(number - FEW, "other stretch", "other stretches"));
   const isOne = ranges.length === 1 && ranges[0][0] === ranges[0][1];
   return `${isOne ? "record" : "records"} ${list(texts)}`;
 }

@@ -16,7 +16,8 @@ CREATE TABLE deeds (
 
 -- An event of a tool call that has an id is recorded once.
 CREATE UNIQUE INDEX deeds_once
-    ON deeds (use, event, ifnull(host_session, ''), ifnull(host_agent, '')) WHERE use IS NOT NULL;
+    ON deeds (use, event, coalesce(host_session, ''), coalesce(host_agent, ''))
+    WHERE use IS NOT NULL;
 CREATE INDEX deeds_of_session ON deeds (session, class) WHERE session IS NOT NULL;
 CREATE INDEX deeds_that_bind ON deeds (host_session) WHERE event = 'bind';
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from colibri.core.report import MAX_LISTED
 from colibri.store.connection import Connection
-from colibri.store.sqlite import raw
 
 _COLUMNS = (
     *("seq", "call", "session", "host", "host_session", "host_agent", "event", "use", "class"),
@@ -21,22 +20,39 @@ class Comparison:
     Its findings count only if the log turns out to be valid.
     """
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, first: int = _FIRST) -> None:
         self._db = db
-        self._first = _FIRST
+        self._first = first
         self._wrong: list[int] = []
 
     def go_on(self, right: Iterable[tuple[Any, ...]], last: int) -> None:
         """Compare the rows up to a seq with the rows that the records up to there require."""
-        query = "FROM deeds WHERE seq BETWEEN ? AND ?"
-        texts = [name for name in _COLUMNS if name not in _NUMBERS]
-        rows = raw.rows(self._db, _COLUMNS, query, (self._first, last), texts=texts)
-        wrong = {seq for seq, *_ in {*rows} ^ {*right}}
-        self._wrong = [*self._wrong, *sorted(wrong)][:MAX_LISTED]
+        self._compare(right, "seq BETWEEN ? AND ?", (self._first, last))
         self._first = last + 1
 
     def altered(self, later: Iterable[tuple[Any, ...]]) -> Iterator[str]:
         """Which rows are wrong; `later` are the rows required by records after those read."""
         self.go_on(later, _LAST - 1)
+        return self._told()
+
+    def altered_of(
+        self, session: str, later: Iterable[tuple[Any, ...]], first: int
+    ) -> Iterator[str]:
+        """The same for the records of one session, which were read from `first` on."""
+        self._compare(
+            later, "session = ? AND NOT seq BETWEEN ? AND ?", (session, first, self._first - 1)
+        )
+        return self._told()
+
+    def _compare(
+        self, right: Iterable[tuple[Any, ...]], where: str, values: tuple[object, ...]
+    ) -> None:
+        texts = [name for name in _COLUMNS if name not in _NUMBERS]
+        query = f"FROM deeds WHERE {where}"
+        rows = self._db.engine.rows(self._db, _COLUMNS, query, values, texts=texts)
+        wrong = {seq for seq, *_ in {*rows} ^ {*right}}
+        self._wrong = [*self._wrong, *sorted(wrong)][:MAX_LISTED]
+
+    def _told(self) -> Iterator[str]:
         for seq in self._wrong:
             yield f"record {seq}: its row in deeds is missing or not as the record says"

@@ -1,9 +1,9 @@
-"""Finds thoughts that have any of some words, best first. Owns `thought_search`.
+"""Finds thoughts that have any of some words, best first.
 
 The index finds thoughts with one of the rarer words and ranks them; if all words are common, it
 finds the newest thoughts that have them. The best of these are read and ranked by all the words. So
 the cost of an answer does not grow with the log. Thoughts enter the index in batches; the few that
-are not in it yet are read as well.
+are not in it yet are read as well. The index is the engine's.
 
 A word is a run of letters and digits, and matches any word that begins with it. Joined words, as in
 T-0042 or src/app.py, must occur in a row.
@@ -12,6 +12,7 @@ T-0042 or src/app.py, must occur in a row.
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ MOST_READ = 8192  # characters of a thought
 
 _TERM = re.compile(r"\w+(?:[-./:@]\w+)*")
 _WORD = re.compile(r"[^\W_]+")
-_AFTER = "\x01"  # sorts before any character that can continue a word
 # Okapi BM25: how soon repetitions of a term stop counting, and how much length counts.
 _SATURATION, _LENGTH, _USUAL_WORDS = 1.2, 0.5, 60
 
@@ -39,7 +39,7 @@ class _Term(NamedTuple):
     """
 
     words: str
-    query: str
+    phrases: list[str]  # with each completion of the last word that the index has
     thoughts: int
 
     @property
@@ -47,18 +47,29 @@ class _Term(NamedTuple):
         return log(1 + COMMON / (self.thoughts + 0.5))
 
 
-def add(db: Connection) -> None:
-    """Index the thoughts that are not indexed yet, if they fill a batch."""
-    count: int = db.execute("SELECT sum(n) FROM thought_counts").get
+def count(db: Connection) -> int:
+    """How many thoughts there are."""
+    found: int = db.execute("SELECT coalesce(sum(n), 0) FROM thought_counts").get
+    return found
+
+
+def add(db: Connection, count: int) -> None:
+    """Index the thoughts that are not indexed yet, if a new one makes them fill a batch: if there
+    are so many now.
+    """
     if count % BATCH == 0:
-        waiting = [*_waiting(db)]
-        db.executemany("INSERT INTO thought_search (rowid, text) VALUES (?, ?)", waiting)
+        db.engine.thought_index.add(db, [*_waiting(db)])
 
 
 def forget(db: Connection, seqs: Sequence[int]) -> None:
     """Remove erased thoughts from the index."""
-    db.executemany("DELETE FROM thought_search WHERE rowid = ?", [(seq,) for seq in seqs])
-    db.execute("INSERT INTO thought_search (thought_search) VALUES ('optimize')")
+    db.engine.thought_index.forget(db, seqs)
+
+
+def indexed(db: Connection) -> Iterator[tuple[int, str]]:
+    """Seq and text of every thought that the index has, but for those that were erased."""
+    last = db.engine.thought_index.last(db)
+    yield from _texts(db, "WHERE t.seq <= ? AND l.body IS NOT NULL ORDER BY t.seq", (last,))
 
 
 def find(
@@ -74,7 +85,12 @@ def find(
         return []
     known = [term for term in terms if term.thoughts]
     rare, where = _rarest(known), (clause, values)
-    seqs = (rare and _ranked(db, rare, *where)) or (known and _newest(db, known, *where, order))
+    seqs: list[int] = []
+    if rare:
+        phrases = [phrase for term in rare for phrase in term.phrases]
+        seqs = db.engine.thought_index.ranked(db, phrases, *where, MOST_RANKED)
+    if known and not seqs:
+        seqs = _newest(db, known, *where, order)
     texts = {seq: text for seq, text in _waiting(db) if _meets(db, seq, *where)}
     if seqs:
         texts |= _texts(db, f"WHERE t.seq IN ({', '.join('?' * len(seqs))})", seqs)
@@ -90,34 +106,30 @@ def folded(text: str) -> str:
     return "".join(c if len(other := c.casefold()) > 1 else other for c in text.lower())
 
 
+def words_of(text: str) -> list[str]:
+    """All words of a text, in order, as the index has them."""
+    return _WORD.findall(folded(text))
+
+
 def _terms(db: Connection, question: str) -> list[_Term]:
     joined = (tuple(_WORD.findall(term)) for term in _TERM.findall(folded(question)))
     distinct = [*dict.fromkeys(words for words in joined if words)][:MOST_TERMS]
-    return [_term(db, words, max(1, MOST_ENDINGS // len(distinct))) for words in distinct]
-
-
-def _term(db: Connection, words: tuple[str, ...], most: int) -> _Term:
-    *first, last = words
-    endings = " OR ".join(f'"{" ".join([*first, word])}"' for word in _beginning(db, last, most))
-    thoughts: int = 0
-    if endings:
-        count = "SELECT count(*) FROM (SELECT 1 FROM thought_search WHERE thought_search MATCH ?"
-        thoughts = db.execute(f"{count} LIMIT ?)", (endings, COMMON)).get
-    return _Term(f" {' '.join(words)}", f"({endings})", thoughts)
-
-
-def _beginning(db: Connection, start: str, most: int) -> Iterator[str]:
-    """The first words of the index that begin so, each looked up from the one before: a prefix
-    query would go through all thoughts that have any of them.
-    """
-    after = start
-    for _ in range(most):
-        query = "SELECT term FROM thought_words WHERE term >= ? LIMIT 1"
-        word: str | None = db.execute(query, (after,)).get
-        if word is None or not word.startswith(start):
-            return
-        yield word
-        after = word + _AFTER
+    index, most = db.engine.thought_index, max(1, MOST_ENDINGS // max(1, len(distinct)))
+    db.look_ahead(
+        (
+            partial(index.last, db),
+            *(partial(index.beginning, db, one[-1], most) for one in distinct),
+        )
+    )
+    completed = [
+        [" ".join([*first, word]) for word in index.beginning(db, last, most)]
+        for *first, last in distinct
+    ]
+    db.look_ahead(partial(index.count, db, phrases, COMMON) for phrases in completed if phrases)
+    return [
+        _Term(f" {' '.join(words)}", found, index.count(db, found, COMMON) if found else 0)
+        for words, found in zip(distinct, completed, strict=True)
+    ]
 
 
 def _rarest(terms: Sequence[_Term]) -> list[_Term]:
@@ -131,19 +143,6 @@ def _rarest(terms: Sequence[_Term]) -> list[_Term]:
     return rare
 
 
-def _ranked(
-    db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str]
-) -> list[int]:
-    """The thoughts that the index ranks best."""
-    join = " JOIN thoughts ON thoughts.seq = thought_search.rowid" if values else ""
-    rows: list[Any] = db.execute(
-        f"SELECT thought_search.rowid FROM thought_search{join}"
-        f" WHERE thought_search MATCH ?{clause} ORDER BY rank LIMIT ?",
-        (" OR ".join(term.query for term in terms), *values, MOST_RANKED),
-    ).fetchall()
-    return [seq for (seq,) in rows]
-
-
 def _newest(
     db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str], order: str
 ) -> list[int]:
@@ -154,22 +153,16 @@ def _newest(
         query = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} DESC LIMIT ?"
         some: list[Any] = db.execute(query, (*values, MOST_NEWEST)).fetchall()
         return [seq for (seq,) in some]
-    seqs: list[int] = []
-    for word in (" AND ", " OR "):
-        rows: list[Any] = db.execute(
-            "SELECT rowid FROM thought_search WHERE thought_search MATCH ?"
-            " ORDER BY rowid DESC LIMIT ?",
-            (word.join(term.query for term in terms), MOST_NEWEST // 2),
-        ).fetchall()
-        seqs += [seq for (seq,) in rows]
-    return seqs
+    index, most = db.engine.thought_index, MOST_NEWEST // 2
+    groups = [term.phrases for term in terms]
+    any_of_them = [[phrase for group in groups for phrase in group]]
+    return index.newest(db, groups, most) + index.newest(db, any_of_them, most)
 
 
 def _waiting(db: Connection) -> Iterator[tuple[int, str]]:
     """Seq and text of the thoughts that are not in the index yet."""
-    query = "SELECT rowid FROM thought_search ORDER BY rowid DESC LIMIT 1"
-    last: int | None = db.execute(query).get
-    yield from _texts(db, "WHERE t.seq > ? ORDER BY t.seq", (last or 0,))
+    last = db.engine.thought_index.last(db)
+    yield from _texts(db, "WHERE t.seq > ? ORDER BY t.seq", (last,))
 
 
 def _texts(db: Connection, which: str, values: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -185,7 +178,7 @@ def _meets(db: Connection, seq: int, clause: str, values: Sequence[str]) -> bool
 
 def _score(text: str, terms: Sequence[_Term]) -> float:
     """How well a text matches a query: rare terms count for more than common ones."""
-    words = _WORD.findall(folded(text[:MOST_READ]))
+    words = words_of(text[:MOST_READ])
     spread = _SATURATION * (1 - _LENGTH + _LENGTH * len(words) / _USUAL_WORDS)
     score, line = 0.0, f" {' '.join(words)}"
     for term in terms:

@@ -1,6 +1,6 @@
 """Finds rows of tasks that do not match the records or one another.
 
-Reads through raw.py: somebody may have stored bytes that are not text.
+Reads through the engine: somebody may have stored bytes that are not text.
 """
 
 from collections.abc import Iterator
@@ -8,8 +8,9 @@ from typing import Any
 
 from colibri.core.check.tasks import Tasks
 from colibri.store.connection import Connection
-from colibri.store.sqlite import search
-from colibri.store.tasks import BLOCK, COLUMNS, NUMBERS, get, task_id
+from colibri.store.tasks import BLOCK, COLUMNS, NUMBERS, folded, get, task_id
+
+_TEXTS = {*COLUMNS} - NUMBERS
 
 
 def of_task(db: Connection, id: str, replay: Tasks) -> Iterator[str]:
@@ -23,48 +24,57 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
     """Each row that its records do not explain or that is missing; also derived rows and counts."""
     dependencies = _all_dependencies(db)
     left = set(replay.known)
-    indexed = search.known(db)
-    for row, text in _rows_and_texts(db):
-        id = row["task_id"]
-        row["depends_on"] = dependencies.pop(row["number"], [])
+    search = db.engine.task_search
+    indexed, texts = search.known(db), _Texts(search.texts(db))
+    for values in db.engine.rows(db, COLUMNS, "FROM tasks ORDER BY number", texts=_TEXTS):
+        row: dict[str, Any] = dict(zip(COLUMNS, values, strict=True))
+        id, number = row["task_id"], row["number"]
+        wanted = folded(row["title"], row["description"]) if number <= indexed else None
+        text = texts.of(number)
+        row["depends_on"] = dependencies.pop(number, [])
         left.discard(id)
         if (problem := replay.compare(row)) is not None:
             yield problem
-        elif text != _text(row, indexed):
+        elif text != wanted:
             yield f"{id}: the search index has another text"
     for id in sorted(left):
         yield f"{id}: its row is missing"
     for number in dependencies:
         yield f"{task_id(number)}: it has dependencies, but no row"
-    for number in search.without_task(db):
+    for number in texts.left():
         yield f"{task_id(number)}: the search index has it, but it has no row"
-    rows = db.execute("SELECT task, CAST(session AS BLOB) FROM lost_claims")
-    lost = {(task_id(number), session.decode(errors="surrogateescape")) for number, session in rows}
-    if lost != replay.lost:
+    rows = db.engine.rows(db, ("task", "session"), "FROM lost_claims", texts=("session",))
+    if {(task_id(number), session) for number, session in rows} != replay.lost:
         yield "lost_claims does not say from which sessions tasks were taken"
     if db.execute(_WRONG_COUNTS).get:
         yield "the totals in task_counts are not those of the rows"
 
 
-def _text(row: dict[str, Any], indexed: int) -> str | None:
-    """The text of a row that the index must have."""
-    known = row["number"] <= indexed
-    return search.folded(row["title"], row["description"]) if known else None
+class _Texts:
+    """The texts of the search index, to be asked for in the order of their numbers."""
 
+    def __init__(self, texts: Iterator[tuple[int, str]]) -> None:
+        self._texts = texts
+        self._next = next(texts, None)
+        self._passed: list[int] = []
 
-def _rows_and_texts(db: Connection) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Every row and its text in the index. Bytes that are not text become lone surrogates."""
-    columns = ", ".join(name if name in NUMBERS else f"CAST({name} AS BLOB)" for name in COLUMNS)
-    rows = db.execute(
-        f"SELECT {columns}, CAST(s.text AS BLOB) FROM tasks"
-        " LEFT JOIN task_search AS s ON s.rowid = number ORDER BY number"
-    )
-    for values in rows:
-        *row, text = (
-            value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
-            for value in values
-        )
-        yield dict(zip(COLUMNS, row, strict=True)), text
+    def of(self, number: int) -> str | None:
+        """The text of a task, if the index has it."""
+        while self._next is not None and self._next[0] < number:
+            self._passed.append(self._take()[0])
+        is_there = self._next is not None and self._next[0] == number
+        return self._take()[1] if is_there else None
+
+    def left(self) -> list[int]:
+        """The numbers that nobody asked for."""
+        while self._next is not None:
+            self._passed.append(self._take()[0])
+        return self._passed
+
+    def _take(self) -> tuple[int, str]:
+        assert self._next is not None
+        taken, self._next = self._next, next(self._texts, None)
+        return taken
 
 
 # Counts: computed from the rows, and as stored.
@@ -80,8 +90,8 @@ _COUNTED = f"""
 """
 _STORED = "SELECT field, project, assignee, status, is_ready, block, n FROM task_counts WHERE n > 0"
 _WRONG_COUNTS = f"""
-    SELECT EXISTS (SELECT * FROM ({_COUNTED}) EXCEPT {_STORED})
-        OR EXISTS ({_STORED} EXCEPT SELECT * FROM ({_COUNTED}))
+    SELECT EXISTS (SELECT * FROM ({_COUNTED}) AS counted EXCEPT {_STORED})
+        OR EXISTS ({_STORED} EXCEPT SELECT * FROM ({_COUNTED}) AS counted)
 """
 
 

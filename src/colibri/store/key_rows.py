@@ -1,6 +1,6 @@
 """Finds rows of keys that do not match the records of the calls that used the keys.
 
-Reads through raw.py: somebody may have stored bytes that are not text.
+Reads through the engine: somebody may have stored bytes that are not text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,6 @@ from colibri.core.check.calls import REPEATED
 from colibri.core.check.kinds import Enter, Exit, read_one
 from colibri.store import keys, ledger
 from colibri.store.connection import Connection
-from colibri.store.sqlite import raw
 from colibri.store.tasks import task_id
 
 _COLUMNS = ("tool", "session", "key", "enter", "made")
@@ -22,7 +21,7 @@ def altered(db: Connection, firsts: Mapping[int, str], last: int) -> Iterator[st
     `firsts` has the tool of each call up to `last` that may have left a row, by its enter record.
     """
     left = {**firsts, **dict(_later(db, last))}
-    rows = raw.rows(db, _COLUMNS, "FROM call_keys", texts=("tool", "session", "key"))
+    rows = db.engine.rows(db, _COLUMNS, "FROM call_keys", texts=("tool", "session", "key"))
     for tool, session, key, enter, made in rows:
         if left.pop(enter, None) != tool or not _is_right(db, (tool, session, key, enter, made)):
             yield f"the row in call_keys for record {enter} is not as its call says"

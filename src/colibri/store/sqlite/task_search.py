@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from colibri.store.connection import Connection
+from colibri.store.tasks import folded
 
 BATCH = 16  # fixed in every file: changing it takes a migration
 FEW = 64  # tasks that can be read as quickly as searched
@@ -21,12 +22,7 @@ _INDEXED_LENGTH = 3
 _UNINDEXED = re.compile("[\0\ufffd-\uffff]")
 
 
-def folded(title: str, description: str | None) -> str:
-    """The text to search; words have no line breaks, so none spans title and description."""
-    return (title if description is None else f"{title}\n{description}").casefold()
-
-
-def add(db: Connection, number: int) -> None:
+def add(db: Connection, number: int, title: str, description: str | None) -> None:
     """Index the batch that a new task completes, if it completes one."""
     if number % BATCH:
         return
@@ -125,8 +121,8 @@ def _having(word: str) -> str:
     return " AND ".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def without_task(db: Connection) -> Iterator[int]:
-    """Numbers in the index without a task."""
-    query = "SELECT rowid FROM task_search WHERE rowid NOT IN (SELECT number FROM tasks)"
-    for (number,) in db.execute(query):
-        yield number
+def texts(db: Connection) -> Iterator[tuple[int, str]]:
+    """Number and text of all that is in the index, in order; even what is no text."""
+    rows = db.execute("SELECT rowid, CAST(text AS BLOB) FROM task_search ORDER BY rowid")
+    for number, text in rows:
+        yield number, (text or b"").decode(errors="surrogateescape")

@@ -1,0 +1,55 @@
+"""What PostgreSQL's errors mean for a process that uses the database."""
+
+import psycopg
+
+from colibri.store.faults import Fault
+
+DatabaseError = psycopg.Error  # the base of all database errors
+
+# The SQLSTATEs of our own functions:
+OTHER_VERSION = "CB001"  # the schema was migrated
+OTHER_RECORDS = "CB002"  # a record that this server knows is not there
+
+# By SQLSTATE, or by its class, the first two characters.
+_FAULTS: dict[str, Fault] = {
+    "53100": "full",
+    "40": "busy",  # serialization failure, deadlock
+    "53": "busy",  # no memory or connection left for us
+    "55P03": "busy",  # a lock was not available in time
+    "57014": "busy",  # a statement took too long
+    "08": "unreachable",
+    "57P": "unreachable",  # the server shuts down, or does not take connections yet
+    "25P03": "unreachable",  # it ended our session, which held a transaction open for too long
+    "25006": "read-only",  # a standby
+    "28": "not allowed",  # wrong password, or no such user
+    "42501": "not allowed",
+    "58": "io",
+    "XX001": "damaged",
+    "XX002": "damaged",
+    "3F": "damaged",  # the schema is gone,
+    "42P01": "damaged",  # or a table of it,
+    "42703": "damaged",  # or a column,
+    "42883": "damaged",  # or a function
+}
+
+# What libpq says if the server does not let us in: such an error comes without its SQLSTATE.
+NO_PASSWORD = ("no password supplied", "password authentication failed")
+_REFUSED = (*NO_PASSWORD, "no pg_hba.conf entry", "not permitted to log in", "does not exist")
+
+
+def fault(exc: BaseException) -> Fault | None:
+    """What an error says about the database, or None if nothing."""
+    if not isinstance(exc, DatabaseError):
+        return None
+    state = exc.sqlstate
+    if state is None:  # the connection broke: no answer came
+        if any(said in str(exc) for said in _REFUSED):
+            return "not allowed"
+        return "unreachable" if isinstance(exc, psycopg.OperationalError) else None
+    known = (_FAULTS.get(state[:length]) for length in (5, 3, 2))
+    return next((found for found in known if found), None)
+
+
+def breaks_constraint(exc: BaseException) -> bool:
+    """Whether a CHECK, a key or a trigger of the schema refused a change."""
+    return isinstance(exc, psycopg.errors.IntegrityError | psycopg.errors.RaiseException)

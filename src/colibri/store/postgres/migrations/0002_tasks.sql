@@ -1,0 +1,119 @@
+-- Tasks: a projection of the ledger's `task` and `task.text` records, changed only together with them.
+
+CREATE TABLE tasks (
+  number            bigint PRIMARY KEY CHECK (number >= 1),
+  title             text COLLATE "C" NOT NULL,
+  description       text COLLATE "C",
+  project           text COLLATE "C",
+  priority          text COLLATE "C" NOT NULL CHECK (
+                      priority = 'low' OR priority = 'medium' OR priority = 'high'
+                      OR priority = 'critical'),
+  assignee          text COLLATE "C",
+  status            text COLLATE "C" NOT NULL CHECK (
+                      status = 'INIT' OR status = 'GATHER' OR status = 'ANALYZE'
+                      OR status = 'PLAN' OR status = 'APPLY' OR status = 'VERIFY'
+                      OR status = 'DONE' OR status = 'CANCELLED'),
+  attempt           bigint NOT NULL CHECK (attempt >= 1),
+  version           bigint NOT NULL CHECK (version >= 1),
+  created_at        text COLLATE "C" NOT NULL,
+  updated_at        text COLLATE "C" NOT NULL,
+  attempt_seq       bigint NOT NULL REFERENCES ledger (seq),  -- where the current attempt began
+  open_dependencies bigint NOT NULL CHECK (open_dependencies >= 0),
+  holder            text COLLATE "C",  -- the session that holds it
+
+  task_id           text COLLATE "C" NOT NULL GENERATED ALWAYS AS (
+                      'T-' || lpad(number::text, greatest(4, length(number::text)), '0')) STORED,
+  -- What the queue is sorted by; 0 comes first.
+  urgency           bigint NOT NULL GENERATED ALWAYS AS (
+                      CASE priority WHEN 'critical' THEN 0 WHEN 'high' THEN 1
+                                    WHEN 'medium' THEN 2 ELSE 3 END) STORED,
+  remaining         bigint NOT NULL GENERATED ALWAYS AS (
+                      CASE status WHEN 'VERIFY' THEN 0 WHEN 'APPLY' THEN 1 WHEN 'PLAN' THEN 2
+                                  WHEN 'ANALYZE' THEN 3 WHEN 'GATHER' THEN 4 ELSE 5 END) STORED,
+  is_ready          bigint NOT NULL GENERATED ALWAYS AS (
+                      CASE WHEN open_dependencies = 0 AND status <> 'DONE' AND status <> 'CANCELLED'
+                           THEN 1 ELSE 0 END) STORED
+);
+
+-- The queue of task_next_actions, as a whole, of a project and of an assignee.
+CREATE INDEX tasks_ready ON tasks (urgency, remaining, number, holder) WHERE is_ready = 1;
+CREATE INDEX tasks_ready_project ON tasks (project, urgency, remaining, number, holder)
+  WHERE is_ready = 1 AND project IS NOT NULL;
+CREATE INDEX tasks_ready_assignee ON tasks (assignee, urgency, remaining, number, holder)
+  WHERE is_ready = 1 AND assignee IS NOT NULL;
+
+-- The pages of task_list.
+CREATE INDEX tasks_status ON tasks (status, number);
+CREATE INDEX tasks_project ON tasks (project, number, status, assignee) WHERE project IS NOT NULL;
+CREATE INDEX tasks_assignee ON tasks (assignee, number, status) WHERE assignee IS NOT NULL;
+
+CREATE INDEX tasks_held ON tasks (holder) WHERE holder IS NOT NULL;
+
+-- Sessions from which a task was taken: each must claim it again before it changes anything.
+CREATE TABLE lost_claims (
+  task    bigint NOT NULL REFERENCES tasks (number),
+  session text COLLATE "C" NOT NULL,
+  PRIMARY KEY (task, session)
+);
+
+CREATE TABLE task_dependencies (
+  task       bigint NOT NULL REFERENCES tasks (number),
+  position   bigint NOT NULL,
+  depends_on bigint NOT NULL REFERENCES tasks (number),
+  PRIMARY KEY (task, position)
+);
+
+CREATE UNIQUE INDEX task_dependents ON task_dependencies (depends_on, task);
+
+-- How many tasks there are, so that a total never counts rows; '' stands for none. The rows with a
+-- field count by that field alone, in blocks of 1024 numbers: a page far into a list is found
+-- without a walk. Only the triggers write here.
+CREATE TABLE task_counts (
+  field    text COLLATE "C" NOT NULL CHECK (
+             field = '' OR field = 'status' OR field = 'project' OR field = 'assignee'),
+  project  text COLLATE "C" NOT NULL,
+  assignee text COLLATE "C" NOT NULL,
+  status   text COLLATE "C" NOT NULL,
+  is_ready bigint NOT NULL,
+  block    bigint NOT NULL,
+  n        bigint NOT NULL CHECK (n >= 0),
+  PRIMARY KEY (field, project, assignee, status, is_ready, block)
+);
+
+CREATE FUNCTION count_task() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path FROM CURRENT AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF (OLD.project, OLD.assignee, OLD.status, OLD.is_ready)
+      IS NOT DISTINCT FROM (NEW.project, NEW.assignee, NEW.status, NEW.is_ready)
+    THEN
+      RETURN NULL;
+    END IF;
+    UPDATE task_counts SET n = n - 1
+      WHERE (field, project, assignee, status, is_ready, block) IN (VALUES
+        ('', coalesce(OLD.project, ''), coalesce(OLD.assignee, ''), OLD.status, OLD.is_ready, 0),
+        ('status', '', '', OLD.status, 0, OLD.number / 1024),
+        ('project', OLD.project, '', '', 0, OLD.number / 1024),
+        ('assignee', '', OLD.assignee, '', 0, OLD.number / 1024));
+  END IF;
+  INSERT INTO task_counts AS counted
+    SELECT * FROM (VALUES
+      ('', coalesce(NEW.project, ''), coalesce(NEW.assignee, ''), NEW.status, NEW.is_ready, 0, 1),
+      ('status', '', '', NEW.status, 0, NEW.number / 1024, 1),
+      ('project', NEW.project, '', '', 0, NEW.number / 1024, 1),
+      ('assignee', '', NEW.assignee, '', 0, NEW.number / 1024, 1)
+    ) AS task (field, project, assignee, status, is_ready, block, n)
+    WHERE task.project IS NOT NULL AND task.assignee IS NOT NULL
+    ON CONFLICT (field, project, assignee, status, is_ready, block)
+    DO UPDATE SET n = counted.n + 1;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER tasks_counted AFTER INSERT OR UPDATE ON tasks
+FOR EACH ROW EXECUTE FUNCTION count_task();
+
+-- Search: case-folded title and description of each task.
+CREATE TABLE task_search (
+  number bigint PRIMARY KEY,
+  text   text COLLATE "C" NOT NULL
+);
