@@ -40,7 +40,10 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
         host_session=None,
         person=None,
         db_path=str(tmp_path / "data" / "colibri.db"),
+        db_url=None,
+        db_schema="colibri",
         skills_root=str(tmp_path / ".agents" / "skills"),
+        state=None,
         log_level="info",
         startup_timeout_ms=30_000,
         seed=0,
@@ -51,11 +54,30 @@ def test_an_empty_environment_gives_the_defaults(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("environ", "state"),
+    [
+        ({"HOME": "/home/ada"}, "/home/ada/.local/state/colibri"),
+        ({"HOME": "/home/ada", "XDG_STATE_HOME": "/var/ada"}, "/var/ada/colibri"),
+        ({"HOME": "/home/ada", "XDG_STATE_HOME": "state"}, "/home/ada/.local/state/colibri"),
+        ({"HOME": "/home/ada", "XDG_STATE_HOME": ""}, "/home/ada/.local/state/colibri"),
+        ({"XDG_STATE_HOME": "/var/ada"}, "/var/ada/colibri"),
+        ({"HOME": "home"}, None),
+        ({"HOME": "/home/ada", "COLIBRI_MODE": "TEST"}, None),
+    ],
+)
+def test_heads_are_kept_where_xdg_says(
+    tmp_path: Path, environ: dict[str, str], state: str | None
+) -> None:
+    """Specification 24.2: relative paths are ignored, and TEST keeps none."""
+    assert load(str(tmp_path), environ).state == state
+
+
 def test_every_known_variable_is_tried_here() -> None:
     """The lists of this file are complete."""
     others = {
         *("COLIBRI_MODE", "COLIBRI_DB_PATH", "COLIBRI_SKILLS_ROOT", "COLIBRI_LOG_LEVEL"),
-        *("COLIBRI_CLAIM_MINUTES", "COLIBRI_CAPTURE"),
+        *("COLIBRI_CLAIM_MINUTES", "COLIBRI_CAPTURE", "COLIBRI_DB_URL", "COLIBRI_DB_SCHEMA"),
     }
     assert set(KNOWN) == others | {name for name, *_ in NUMBERS}
     assert config.__doc__ is not None
@@ -278,3 +300,28 @@ def test_the_configuration_cannot_be_changed(tmp_path: Path) -> None:
     settings = load(str(tmp_path), {})
     with pytest.raises(AttributeError, match="frozen"):
         settings.mode = Mode.TEST  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://ada@db.example/team", "must look like postgresql://"),
+        ("postgresql://ada:hunter2@db.example/team", "has a password in it"),
+        ("postgresql://ada@db.example/team?sslmode=require&password=hunter2", "has a password"),
+    ],
+)
+def test_the_url_of_a_database_has_no_password(tmp_path: Path, url: str, says: str) -> None:
+    """Others could read it in the list of processes; the message does not repeat it."""
+    (found,) = problems({"COLIBRI_DB_URL": url}, str(tmp_path))
+    assert says in found
+    assert "hunter2" not in found
+
+
+def test_a_ledger_on_a_server_is_known_by_its_place_and_its_schema(tmp_path: Path) -> None:
+    """Not by the user, who may differ from machine to machine."""
+    url = "postgresql://ada@db.example:5433/team"
+    settings = load(str(tmp_path), {"COLIBRI_DB_URL": url, "COLIBRI_DB_SCHEMA": "web"})
+    assert settings.ledger_name == "postgresql://db.example:5433/team#web"
+    assert load(str(tmp_path), {"COLIBRI_DB_URL": url, "COLIBRI_MODE": "TEST"}).db_schema == (
+        "colibri_test"
+    )

@@ -39,7 +39,14 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "page",
-    [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md", DOCS / "specification.md"],
+    [
+        *PAGES,
+        DOCS / "team.md",
+        DOCS / "scale.md",
+        ROOT / "README.md",
+        ROOT / "ARCHITECTURE.md",
+        DOCS / "specification.md",
+    ],
     ids=lambda page: page.name,
 )
 def test_every_link_leads_somewhere(page: Path) -> None:
@@ -71,11 +78,11 @@ def test_the_page_of_a_client_shows_what_setup_prints(
 
 
 def test_the_commands_of_getting_started_work(tmp_path: Path) -> None:
-    """One after the other, by a newcomer in a project of his own."""
+    """One after the other, by a newcomer in a new project."""
     home = Home(tmp_path)
     path = f"{home.path / '.local' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     lines = [line for block in blocks(PAGES[0], "sh") for line in block.splitlines()]
-    assert len(lines) == 8
+    assert len(lines) == 14
     for line in lines:
         if "export" in line:
             with Server(home.project, COLIBRI) as server:
@@ -168,3 +175,14 @@ def test_a_message_in_troubleshooting_is_one_that_colibri_says(
 def test_there_are_enough_messages_to_be_worth_a_test() -> None:
     assert len(MESSAGES) > 40
     assert all(re.search(r"[a-z]{4}", message) for message in MESSAGES)
+
+
+@pytest.mark.parametrize("page", ["team.md", "scale.md"])
+def test_the_commands_of_a_page_exist(page: str) -> None:
+    named = {
+        line.split()[1]
+        for block in blocks(DOCS / page, "sh")
+        for line in block.splitlines()
+        if line.startswith("colibri ")
+    }
+    assert named <= {*cli.COMMANDS, "team"}

@@ -56,15 +56,15 @@ def test_server_json_names_the_package_its_program_and_every_variable(tmp_path: 
     assert package["identifier"] == PROJECT["name"]
     assert package["identifier"] in PROJECT["scripts"], "what uvx runs"
     assert [variable["name"] for variable in package["environmentVariables"]] == list(KNOWN)
-    defaults = {one["name"]: one["default"] for one in package["environmentVariables"]}
+    defaults = {one["name"]: one.get("default", "") for one in package["environmentVariables"]}
     assert load(str(tmp_path), defaults) == load(str(tmp_path), {})
     for variable in package["environmentVariables"]:
         for choice in variable.get("choices", []):
             load(environ={variable["name"]: choice})  # raises what it does not know
 
 
-def test_the_name_is_nobody_s() -> None:
-    """A reverse domain below .local, which nobody can own; whoever publishes it puts his own."""
+def test_nobody_owns_the_name() -> None:
+    """A reverse domain below .local, which nobody can own: a publisher uses their own."""
     assert parsed(SERVER)["name"].startswith("local.")
 
 
@@ -85,7 +85,7 @@ def run(script: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_script_says_what_is_stale_and_mends_it(tmp_path: Path) -> None:
+def test_the_script_reports_a_stale_file_and_rewrites_it(tmp_path: Path) -> None:
     """scripts/mcpb --check changes nothing; without it both files are rewritten."""
     assert run(SCRIPT, "--check") == (0, "", "")
     for name in ("scripts/mcpb", "mcpb", "server.json", "src", "pyproject.toml", "LICENSE"):

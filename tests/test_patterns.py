@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -19,13 +19,26 @@ import pytest
 from colibri.core import redaction
 from colibri.core.redaction import scrub
 from colibri.core.secret_tokens import REACH
-from tests.support.patterns import Pattern, attacks, collected, slow, web_patterns
-from tests.support.text_readers import READERS
+from tests.support.patterns import (
+    LADDER,
+    LARGE,
+    SIZE,
+    Pattern,
+    attacks,
+    collected,
+    slow,
+    text_of,
+    web_patterns,
+)
+from tests.support.text_readers import READERS, bundle_with, copies
+from tests.vectors.builder import b64
+from tests.verify.conftest import MODULE
 
 pytestmark = pytest.mark.alone  # it judges times
 
 PATTERNS = {f"{p.where} {p.method} {n}": p for n, p in enumerate(collected())}
 WEB = Path(__file__).with_name("support") / "time_patterns.mjs"
+VERIFIER = WEB.with_name("time_verifier.mjs")
 
 
 def _complaints(pattern: Pattern) -> Iterator[str]:
@@ -68,13 +81,12 @@ def test_no_pattern_for_secrets_reaches_far() -> None:
     assert REACH <= redaction.PIECE
 
 
-@pytest.mark.parametrize("work", READERS.values(), ids=READERS)
-def test_a_function_takes_linear_time_for_what_hurts_any_pattern(
-    work: Callable[[str], object],
-) -> None:
+@pytest.mark.parametrize("name", READERS)
+def test_a_function_takes_linear_time_for_what_hurts_any_pattern(name: str) -> None:
     every = sorted({text for p in PATTERNS.values() for text in attacks(p.pattern, p.flags)})
-    for before, body in Random(7).sample(every, 30):
-        assert slow(work, before, body) is None, (before, body)
+    for before, body in Random(name).sample(every, 30 if copies(name) < 10 else 12):
+        why = slow(READERS[name], before, body, copies=copies(name))
+        assert why is None, (before, body)
 
 
 def test_what_froze_the_server_takes_no_time() -> None:
@@ -137,3 +149,41 @@ def test_a_pattern_of_the_web_that_does_not_is_noticed(node: str) -> None:
     """Negative control."""
     assert ("", "x") in attacks("x[a-z]*y")
     assert _judged(node, [("x[a-z]*y", "", "", "x")]) != [None]
+
+
+# verify.mjs as a whole: files, and correct bundles, that have what hurts any pattern.
+
+
+def _files(before: str, body: str) -> Iterator[list[str]]:
+    texts = [text_of(before, body, size) for size in (*LADDER, SIZE, LARGE)]
+    yield [b64(text.encode("utf-8", "replace")) for text in texts]
+    yield [b64(bundle_with(text)) for text in texts]
+
+
+def _judged_files(node: str, module: Path, items: list[list[str]]) -> list[Any]:
+    command = [node, str(VERIFIER), str(module)]
+    given = json.dumps(items)
+    done = subprocess.run(command, input=given, stdout=-1, encoding="utf-8", check=True)
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_the_verifier_of_the_web_takes_linear_time_as_a_whole(node: str) -> None:
+    of_python = {text for p in PATTERNS.values() for text in attacks(p.pattern, p.flags)}
+    of_the_web = {text for _, _, alike in web_patterns() for text in attacks(alike)}
+    chosen = [text for one in (of_python, of_the_web) for text in Random(7).sample(sorted(one), 30)]
+    items = [files for before, body in chosen for files in _files(before, body)]
+    answers = _judged_files(node, MODULE, items)
+    assert [(n, why) for n, why in enumerate(answers) if why] == []
+
+
+def test_a_verifier_of_the_web_that_does_not_is_noticed(node: str, tmp_path: Path) -> None:
+    """Negative control: one that also looks for a pattern from every start."""
+    module = tmp_path / "verify.mjs"
+    text = MODULE.read_text(encoding="utf-8")
+    made = text.replace(
+        "export function show(text) {", "export function show(text) {\n  text.search(/x[a-z]*y/);"
+    )
+    assert made != text
+    module.write_text(made, encoding="utf-8")
+    assert _judged_files(node, module, list(_files("", "x"))) != [None, None]

@@ -26,7 +26,7 @@ PAGES = sorted(
         "docs/*.md",
         "docs/clients/*.md",
         "docs/decisions/*.md",
-        ".agents/skills/*/*.md",
+        "plugin/skills/*/*.md",
     )
     for path in ROOT.glob(pattern)
 )
@@ -142,10 +142,13 @@ def test_no_message_and_no_tool_has_one_of_them() -> None:
 
 # Where comments and docstrings are searched too, and what they alone must not contain.
 CODE = [
-    *("src/colibri/*.py", "src/colibri/core/*.py", "src/colibri/server/*.py"),
-    *("src/colibri/tools/*.py", "src/colibri/store/sqlite/*.py", "scripts/*", ".ci/*"),
-    *("bench/**/*.py", "torture/*.py", "tests/support/*.py", "tests/server/*.py"),
-    *("tests/tools/*.py", "tests/contract/*.py", "tests/e2e/*.py"),
+    *("src/**/*.py", "scripts/*", ".ci/*", "plugin/start", "mcpb/*.py", "bench/**/*.py"),
+    *("torture/*.py", "tests/**/*.py"),
+]
+# Where everything is searched. Migrations are not: their comments are part of existing databases.
+WHOLE = [
+    *("src/**/*.mjs", "src/**/*.html", "src/**/*.css", "tests/**/*.mjs", "tests/**/*.toml"),
+    *("*.toml", "*.json", "mcpb/*.json", "plugin/**/*.json"),
 ]
 IN_CODE = {
     r"\blet(?:s|ting)? go of\b": "it lets go of the server",
@@ -217,11 +220,52 @@ def test_a_phrase_for_code_is_found_in_a_sentence_that_has_it(phrase: str, sente
     assert stumbles(f"# All is fine. {sentence}")
 
 
+def _is_installed(path: Path) -> bool:
+    """Whether it is in a folder that a script made, such as bench/.contestants."""
+    return any(part.startswith(".") for part in path.relative_to(ROOT).parts[1:])
+
+
 @pytest.mark.parametrize("pattern", CODE)
 def test_comments_and_docstrings_have_none_of_them(pattern: str) -> None:
-    files = [path for path in ROOT.glob(pattern) if path.is_file()]
+    files = [path for path in ROOT.glob(pattern) if path.is_file() and not _is_installed(path)]
     assert files
     found = {str(path.relative_to(ROOT)): stumbles(path.read_text("utf-8")) for path in files}
+    assert {name: phrases for name, phrases in found.items() if phrases} == {}
+
+
+def joined(source: str) -> str:
+    """A file without tags and signs of comments, each paragraph and each text on one line."""
+    text = re.sub(r'(["`]) \+\n\s*["`]', "", source)
+    text = re.sub(r"^[ \t]*(?://+|/?\*+/?|#+)[ \t]?", "", text, flags=re.MULTILINE)
+    return re.sub(r"[ \t]*\n[ \t]*(?=\S)", " ", re.sub(r"<[^<>]{1,300}>", "", text))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "// its log stands\n// beside it",
+        "/** A log that stands\n * beside it. */",
+        'say("its log stands " +\n  "beside it");',
+        "<p>A log that <b>stands</b>\nbeside it.</p>",
+        '{"description": "How much\\nis said"}\n# is said',
+    ],
+)
+def test_a_phrase_that_is_broken_over_lines_is_found(source: str) -> None:
+    assert phrases_in(joined(source))
+
+
+@pytest.mark.parametrize("pattern", WHOLE)
+def test_programs_and_pages_for_browsers_and_settings_have_none_of_them(pattern: str) -> None:
+    files = [path for path in ROOT.glob(pattern) if not _is_installed(path)]
+    assert files
+    found = {
+        str(path.relative_to(ROOT)): [
+            match[0]
+            for expression in FOUND_IN_CODE
+            for match in expression.finditer(joined(path.read_text("utf-8")))
+        ]
+        for path in files
+    }
     assert {name: phrases for name, phrases in found.items() if phrases} == {}
 
 
@@ -263,7 +307,7 @@ DELIBERATE = {
 
 def test_a_reader_meets_no_sentence_twice() -> None:
     """Of the pages that one person reads: a client's page and a skill each have a reader alone."""
-    alone = {"clients", ".agents"}
+    alone = {"clients", "skills"}
     pages = {
         str(page.relative_to(ROOT)): prose(page)
         for page in PAGES

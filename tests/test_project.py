@@ -158,7 +158,7 @@ def test_what_belongs_to_somebody_else_does_not_count(top: Path) -> None:
     assert project.find(start) == (start, IS_START)
 
 
-def test_a_directory_where_everybody_may_write_is_never_taken(top: Path) -> None:
+def test_a_world_writable_directory_is_never_used(top: Path) -> None:
     """Specification 14.9."""
     shared = ledger(top / "shared")
     shared.chmod(0o1777)
@@ -166,7 +166,7 @@ def test_a_directory_where_everybody_may_write_is_never_taken(top: Path) -> None
     assert project.find(start) == (start, IS_START)
 
 
-def test_the_home_directory_is_taken_only_by_who_starts_there(top: Path) -> None:
+def test_the_home_directory_is_used_only_when_started_there(top: Path) -> None:
     """Specification 14.9."""
     home = ledger(repository(top / "home"))
     start = inside(home)
@@ -193,6 +193,6 @@ def test_a_directory_that_is_gone_is_where_the_search_began(top: Path) -> None:
     assert project.find(str(gone)) == (str(gone), IS_START)
 
 
-def test_a_file_that_cannot_be_read_says_nothing() -> None:
+def test_an_unreadable_file_is_ignored() -> None:
     """Linux refuses to read this one from its beginning, whoever asks."""
     assert project._line("/proc/self/mem") == ""

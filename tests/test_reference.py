@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -86,6 +87,82 @@ def test_the_refusals_that_are_listed_are_those_that_the_store_can_raise(referen
 
 def _codes(text: str) -> list[str]:
     return re.findall(r'"(ERR_\w+)"', text)
+
+
+class Mistake(NamedTuple):
+    """A row of the tables of mistakes."""
+
+    tool: str
+    arguments: str
+    code: str
+    answer: str
+
+    @property
+    def fields(self) -> set[str]:
+        """The arguments that the answer finds fault with; `[]` marks an item of a list."""
+        if self.code != "INVALID_PARAMS":
+            return set()
+        found = re.findall(r"(?:failed:|\);) (\w+(?:\[\d+\])?)(?:\.\w+)?: ", self.answer)
+        return {re.sub(r"\d+", "", name) for name in found}
+
+
+@pytest.fixture(scope="module")
+def mistakes(reference: str) -> list[Mistake]:
+    found = []
+    for part in reference.split("\n### ")[1:]:
+        tool, *lines = part.splitlines()
+        for line in lines[3:]:
+            _, arguments, code, answer = line.strip("| ").split(" | ")
+            name = re.match(r"ERR_\w+", answer) or re.search(r"\w+", code)
+            assert name is not None
+            found.append(Mistake(tool, arguments, name[0], answer))
+    return found
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in CATALOGUE])
+def test_every_refusal_of_a_tool_is_shown(
+    reference: str, mistakes: list[Mistake], tool: str
+) -> None:
+    """Each with a call that gets it, and what comes back."""
+    text = reference.partition(f"## {tool}\n")[2].partition("\n## ")[0]
+    declared = set(re.findall(r"^\| `(ERR_\w+)` \|", text, re.MULTILINE))
+    shown = {one.code for one in mistakes if one.tool == tool}
+    assert declared == {code for code in shown if code.startswith("ERR_")}
+
+
+NEW = {"key", "holder", "search", "order", "resume", "brief", "claim", "thought"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"),
+    [
+        (tool.name, field)
+        for tool in CATALOGUE
+        for field in tool.input.__struct_fields__
+        if field in NEW
+    ],
+)
+def test_a_wrong_value_of_a_field_is_shown(mistakes: list[Mistake], tool: str, field: str) -> None:
+    assert any(field in one.fields for one in mistakes if one.tool == tool)
+
+
+@pytest.mark.parametrize("field", ["session_id", "agent_id", "status", "status[]"])
+def test_a_wrong_value_of_what_several_tools_have_is_shown_once(
+    mistakes: list[Mistake], field: str
+) -> None:
+    assert any(field in one.fields for one in mistakes)
+
+
+def test_the_three_ways_to_be_without_a_claim_are_shown(mistakes: list[Mistake]) -> None:
+    """Specification 7.7, 8.3, 8.6: another holds the task, you lost it, your session moved on."""
+    told = [one for one in mistakes if one.code == "ERR_CLAIMED"]
+    for member in ('"holder": ', '"lost": true', '"resumed_at": '):
+        assert any(member in one.answer for one in told if one.tool == "task_update")
+    assert {one.tool for one in told if '"resumed_at": ' in one.answer} == {
+        one.tool for one in told
+    }
+    alone = [one for one in mistakes if one.arguments == '`{"resume": true}`']
+    assert [one.fields for one in alone] == [{"session_id"}]
 
 
 def test_it_says_nothing_about_when_or_where_it_was_made(reference: str) -> None:

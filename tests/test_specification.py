@@ -11,7 +11,7 @@ from tests.support.client import TESTS
 from tests.support.specification import PAGE, cited, clauses, numbered
 
 ROOT = TESTS.parent
-FOLDERS = ("src", "tests", "torture", "scripts", "bench", "docs", "mcpb", ".agents")
+FOLDERS = ("src", "tests", "torture", "scripts", "bench", "docs", "mcpb", "plugin")
 KINDS = {"", ".md", ".mjs", ".py", ".sh", ".sql", ".toml"}
 
 # Clauses that leave everything to another page; tests cite that page as well.
@@ -62,6 +62,12 @@ def gaps(known: set[str], cites: dict[str, list[str]]) -> list[str]:
     )
 
 
+def test_the_contents_list_every_section() -> None:
+    top, _, _ = (text := PAGE.read_text(encoding="utf-8")).partition("\n## ")
+    sections = re.findall(r"^## (\d+ .+)$", text, re.MULTILINE)
+    assert re.findall(r"\[(\d+ [^]]+)\]\(#", top) == sections
+
+
 def test_clauses_are_numbered_in_order_and_none_comes_twice() -> None:
     numbers = [number for number, _ in numbered(PAGE.read_text(encoding="utf-8"))]
     assert len(numbers) > 150
@@ -74,7 +80,7 @@ def test_every_paragraph_is_a_clause_under_the_heading_of_its_section() -> None:
         heading, *paragraphs = block.strip().split("\n\n")
         section = heading.split()[0]
         assert all(one.startswith(f"**{section}.") for one in paragraphs), heading
-    assert section == "23"
+    assert section == "25"
 
 
 def test_every_number_that_is_cited_exists_and_every_clause_has_a_test() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import engines
 from tests.support.client import COLIBRI, Server
 from tests.support.program import database_of, tamper
 from tests.support.sample_project import Printed, Shown
@@ -85,15 +86,27 @@ def test_a_pipe_gets_columns_and_a_terminal_what_there_is_to_say(
     assert (ada.split()[:2], nameless.split()[:2]) == (["ada", "1"], ["-", "0"])
     text = shown(120, "agents", project=project)
     assert (
-        "ada        1 done, 1 in hand  1 thought · 0 of 5 calls refused · 0 of 1 session sealed"
+        "ada        1 done, 1 in hand  1 thought · 5 calls · 1 session · 1 check of the log · last"
         in text
     )
-    assert "1 check of the log · last seen" in text.replace("\n  ", " ")
-    assert "(no name)  no task ended" in text, "in one column with the other names"
+    assert "(no name)  1 call · last seen" in text, "in one column with the other names"
+    assert " 0 " not in text
+
+
+def test_a_part_is_named_with_its_whole(project: Path, shown: Shown) -> None:
+    with Server(project, COLIBRI) as server:
+        session = server.data("audit_session_start", intent="more", agent_id="ada")["session_id"]
+        server.data("thought_record", type="plan", content="x")
+        server.call("task_update", task_id="T-0009", status="DONE")
+        server.data("merkle_finalize", session_id=session)
+    text = shown(120, "agents", project=project)
+    assert "1 of 9 calls refused · 1 of 2 sessions sealed" in text
 
 
 def test_a_record_that_cannot_be_read_is_not_counted(project: Path, colibri: Printed) -> None:
-    tamper(database_of(project), "UPDATE ledger SET body = x'7b' WHERE kind = 'task'")
+    tamper(
+        database_of(project), f"UPDATE ledger SET body = {engines.blob(b'{')} WHERE kind = 'task'"
+    )
     ada, _ = json.loads(colibri(project, "agents", "--json")[1])
     assert (ada["finished"], ada["thoughts"]) == (0, 1)
 
@@ -102,7 +115,7 @@ def test_a_record_that_cannot_be_read_is_not_counted(project: Path, colibri: Pri
 def test_a_record_of_another_form_is_not_counted(
     project: Path, colibri: Printed, said: str
 ) -> None:
-    tamper(database_of(project), f"UPDATE ledger SET body = CAST('{said}' AS BLOB)")
+    tamper(database_of(project), f"UPDATE ledger SET body = {engines.blob(said.encode())}")
     tamper(database_of(project), "UPDATE tasks SET holder = NULL")
     code, out, _ = colibri(project, "agents", "--json")
     assert (code, {one["finished"] for one in json.loads(out)}) == (0, {0})

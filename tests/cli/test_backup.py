@@ -35,7 +35,7 @@ def files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_a_copy_is_checked_and_its_head_is_told(project: Path) -> None:
+def test_a_copy_is_verified_and_its_head_reported(project: Path) -> None:
     head = head_of(database_of(project))
     code, out, err = colibri(project, "backup", "copy.db")
     size = (project / "copy.db").stat().st_size
@@ -77,7 +77,7 @@ def test_on_a_terminal_there_is_progress_and_colour(project: Path) -> None:
         columns=120,
     )
     assert code == 0
-    assert re.search(r"copying \[#{4,5}\.{19,20}\] 10 of \d\d pages, ", shown)
+    assert re.search(r"copying \[#{3,5}\.{19,21}\] 10 of \d\d pages, ", shown)
     assert "\x1b[1;38;5;28mwrote copy.db: 54 records" in shown
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from colibri.cli.commands import search
 from colibri.store import brief
-from colibri.store.sqlite.thought_search import MOST_RANKED
+from colibri.store.thought_search import MOST_RANKED
+from tests.support import engines
 from tests.support.client import COLIBRI, Server
 from tests.support.ledger_writer import Lab, opened, story
 from tests.support.program import colibri as front_door
@@ -21,7 +22,7 @@ NOTHING = "colibri: nothing was found: "
 # The brief.
 
 
-def test_people_are_told_what_an_agent_is_told(tmp_path: Path) -> None:
+def test_people_get_the_brief_that_agents_get(tmp_path: Path) -> None:
     """Through the front door: the same text, but for the agent's own session."""
     with Server(tmp_path, COLIBRI) as server:
         server.data("audit_session_start", session_id="mine", intent="look", agent_id="ada")
@@ -207,9 +208,8 @@ def test_what_was_erased_is_not_found(workshop: Workshop, colibri: Printed) -> N
 
 
 @pytest.mark.parametrize("command", [["brief"], ["search", "roof"]], ids=" ".join)
-def test_where_there_is_no_ledger_that_is_told(
-    tmp_path: Path, colibri: Printed, command: list[str]
-) -> None:
+def test_a_missing_ledger_is_reported(tmp_path: Path, colibri: Printed, command: list[str]) -> None:
+    engines.require_sqlite("a ledger that the first server makes")
     code, out, err = colibri(tmp_path, *command)
     assert (code, out) == (75, "")
     assert err.startswith("colibri: error: ")

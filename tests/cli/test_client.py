@@ -1,4 +1,4 @@
-"""cli/demo/client.py: a server that does not do its part is told, and never waited for for ever."""
+"""cli/demo/client.py: a server that fails is reported, and nobody waits for it without end."""
 
 import sys
 import time
@@ -36,7 +36,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize(("program", "why"), SERVERS.values(), ids=SERVERS.keys())
-def test_a_server_that_does_not_answer_is_told(
+def test_a_server_that_does_not_answer_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, why: str
 ) -> None:
     if "sleep" in program or "read()" in program:

@@ -13,7 +13,7 @@ import pytest
 from colibri import cli
 
 QUESTIONS = {
-    "colibri mo": ["move"],
+    "colibri mo": ["move", "move-ledger"],
     "colibri move T-0001 DO": ["DONE"],
     "colibri add x --pri": ["--priority"],
     "colibri add x --priority h": ["high"],
@@ -114,7 +114,7 @@ def test_every_command_and_option_is_known_to_every_shell(
             assert all(one.lstrip("-") in script for one in options), (shell, name)
 
 
-def test_an_unknown_shell_is_refused_with_those_there_are(
+def test_an_unknown_shell_is_refused_with_the_known_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["completion", "tcsh"]) == 2

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from colibri.store import deed_list
 from tests.support.ledger_writer import Lab, disable_triggers, opened
 from tests.support.sample_project import Printed
 
@@ -74,6 +75,28 @@ def test_the_trail_has_a_line_for_each_thing_done(worked: Path, colibri: Printed
     ]
 
 
+def test_an_edit_that_no_rule_could_judge_is_a_line_of_its_own(
+    tmp_path: Path, colibri: Printed
+) -> None:
+    """Specification 21.8: also if its end is reported, and in the log."""
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start("S-1", agent="ada")
+        edit: dict[str, Any] = {**HOST, "tool": "Edit", "class_": "edit", "paths": ["a.py"]}
+        lab.deed(**edit, event="tool.begin", use="u-1", unjudged="session")
+        lab.deed(**edit, use="u-1")
+        lab.deed(**edit, event="tool.begin", unjudged="rules")
+    why = "not judged by the rule for edits"
+    _, out, _ = colibri(tmp_path, "trail", "--all")
+    assert [line for line in heads(out) if "a.py" in line] == [
+        f"began  a.py  {why}: its session is not known",
+        "edited  a.py",
+        f"began  a.py  {why}: colibri.toml cannot be used",
+    ]
+    assert colibri(tmp_path, "log", "--kind", "deed")[1].count(why) == 2
+    assert "2 edits not judged by the rule for edits" in colibri(tmp_path, "verify")[1]
+
+
 def test_the_newest_steps_of_a_trail_are_whole(worked: Path, colibri: Printed) -> None:
     """Specification 19.8: a deed and its text are one step, wherever the list begins."""
     _, out, _ = colibri(worked, "trail", "--json")
@@ -84,7 +107,9 @@ def test_the_newest_steps_of_a_trail_are_whole(worked: Path, colibri: Printed) -
         assert [json.loads(line) for line in out.splitlines()] == steps[-number:]
 
 
-def test_the_text_of_a_deed_is_erased_and_the_trail_says_so(worked: Path, colibri: Printed) -> None:
+def test_the_text_of_a_deed_is_erased_and_the_trail_says_so(
+    worked: Path, colibri: Printed, engine: str
+) -> None:
     """Specification 19.1: the deed names where its text is."""
     _, out, _ = colibri(worked, "log", "--kind", "deed.text", "--json")
     seq = next(one["seq"] for one in map(json.loads, out.splitlines()) if "--lf" in str(one))
@@ -94,7 +119,8 @@ def test_the_text_of_a_deed_is_erased_and_the_trail_says_so(worked: Path, colibr
     _, out, _ = colibri(worked, "trail")
     assert "✗ ran  a tool [erased]  failed, exit 1" in heads(out)
     assert "--lf" not in colibri(worked, "search", "pytest")[1]
-    assert b"--lf" not in (worked / "data" / "colibri.db").read_bytes()
+    if engine == "sqlite":
+        assert b"--lf" not in (worked / "data" / "colibri.db").read_bytes()
     assert colibri(worked, "verify")[0] == 0
 
 
@@ -130,6 +156,27 @@ def test_commands_are_found_by_their_words(worked: Path, colibri: Printed) -> No
     assert re.match(r"#\d+ +ran, exit 0  pytest -q  T-0001 · ada · S-1 · ", out)
     assert "1 command left out" in err
     assert "nothing was found" in colibri(worked, "search", "pytest", "nose")[2]
+
+
+def test_a_search_reads_only_the_texts_that_can_have_the_words(
+    worked: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Specification 19.8: in a large log most commands are skipped; odd letters are not."""
+    with opened(worked) as db:
+        Lab(db).deed(**HOST, use="u-10", command='Say "\u212aelvin", ma\u017fk')
+        Lab(db).deed(**HOST, use="u-11", command='ECHO "a\\tb"\ttwice')
+    read: list[bytes] = []
+
+    def load(body: bytes) -> Any:
+        read.append(body)
+        return json.loads(body)
+
+    monkeypatch.setattr(deed_list, "load", load)
+    for word, texts in (("sleep", 1), ("KELVIN", 1), ("mask", 1), ('"a\\tb"', 1), ("\ttwice", 1)):
+        read.clear()
+        _, out, _ = colibri(worked, "search", word, "--json")
+        assert json.loads(out)["command_count"] == (word != "sleep")  # which has not ended
+        assert len(read) <= 1 + texts, word
 
 
 def test_the_brief_has_the_commands_whose_last_run_failed(worked: Path, colibri: Printed) -> None:

@@ -271,7 +271,7 @@ WRONG: dict[str, tuple[Callable[[Patch], None], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "why"), WRONG.values(), ids=WRONG.keys())
-def test_what_does_not_go_as_told_is_said(
+def test_a_run_that_deviates_from_the_story_is_reported(
     tmp_path: Path,
     capsys: Capture,
     monkeypatch: Patch,

@@ -110,6 +110,7 @@ def test_a_project_at_work_is_fine_and_untouched(
         "skills",
         "gates",
         "codex",
+        "witness",
     ]
     assert {one["status"] for one in report["findings"]} == {"ok"}
     details = {one["check"]: one["detail"] for one in report["findings"]}
@@ -118,7 +119,7 @@ def test_a_project_at_work_is_fine_and_untouched(
     assert details["codex"].endswith(f"config.toml: colibri starts {SCRIPT}")
 
 
-def test_problems_give_exit_code_1_and_all_of_them_are_told(home: Home) -> None:
+def test_problems_give_exit_code_1_and_all_are_listed(home: Home) -> None:
     """Settings that no server starts with, and a client whose command is gone."""
     mcp = {"mcpServers": {"colibri": {"command": "/gone/colibri", "args": ["serve"]}}}
     (home.project / ".mcp.json").write_text(json.dumps(mcp))
@@ -282,7 +283,7 @@ def test_modes_that_make_no_database_say_so(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("size", "status"), [("8m", "problem"), ("64m", "warning")])
-def test_little_space_is_told(home: Home, size: str, status: str) -> None:
+def test_little_space_is_reported(home: Home, size: str, status: str) -> None:
     with small_disk(home.project / "data", size):
         found = examine(home)
     assert found["disk space"].status == status
@@ -322,7 +323,7 @@ def test_the_file_system_is_judged_as_a_server_does(
     assert kind in found.detail
 
 
-def test_a_file_system_that_nobody_names_is_none_to_complain_about(
+def test_an_unnamed_file_system_is_no_problem(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, "MOUNTS", str(tmp_path / "none"))
@@ -459,7 +460,7 @@ def test_a_server_that_does_not_answer_is_a_problem(monkeypatch: pytest.MonkeyPa
     assert found.detail == "/no/such/program serve: it cannot be started: No such file or directory"
 
 
-def test_a_check_that_fails_itself_is_a_finding(
+def test_a_failure_of_the_check_itself_is_a_finding(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It never raises: the others still say what they found."""

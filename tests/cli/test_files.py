@@ -38,7 +38,7 @@ def test_a_file_that_appeared_meanwhile_is_not_lost(tmp_path: Path) -> None:
     assert path.read_text() == "theirs"
 
 
-def test_a_directory_that_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported_and_nothing_is_left(tmp_path: Path) -> None:
     directory = tmp_path / "conf"
     directory.mkdir()
     path = directory / "a.json"
@@ -77,7 +77,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
         assert names(disk) == ["a.json"]
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     with pytest.raises(ResourceError, match=r"cannot read .*: Too many levels of symbolic links"):
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         files.read(str(large))
 
 
-def test_a_link_to_nothing_yet_leads_to_where_the_file_is_made(tmp_path: Path) -> None:
+def test_a_dangling_link_leads_to_where_the_file_is_created(tmp_path: Path) -> None:
     link = tmp_path / "a.json"
     link.symlink_to("deep/b.json")
     assert files.replace(files.read(str(link)), "new", STAMP) is None

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import engines
 from tests.support.client import COLIBRI, Server
 from tests.support.observed import HOST, run
 from tests.support.program import colibri
@@ -65,13 +66,14 @@ def test_without_rules_nothing_is_refused(project: Path) -> None:
 
 def test_a_project_without_a_ledger_has_only_its_file_checked(tmp_path: Path) -> None:
     """Specification 21.7."""
+    engines.require_sqlite("a ledger that the first server makes")
     (tmp_path / "colibri.toml").write_text(RULE, encoding="utf-8")
     assert colibri(tmp_path, "gate", "check")[0] == 0
     assert colibri(tmp_path, "gate", "check", "T-0001")[0] == 75
     assert not (tmp_path / "data").exists()
 
 
-def test_a_broken_file_is_said_by_every_command_that_looks_at_the_project(project: Path) -> None:
+def test_every_command_that_reads_the_project_reports_a_broken_file(project: Path) -> None:
     """Specification 21.6."""
     (project / "colibri.toml").write_text("[gate.done]\ncomand = 'x'\n", encoding="utf-8")
     where = f"{project}/colibri.toml: line 2: comand is not known"

@@ -45,7 +45,7 @@ FORMS = ("sha1", "sha256", "a linked work tree", "packed", "a folder in it")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_it_says_what_git_says(tmp_path: Path, form: str) -> None:
+def test_it_reports_what_git_reports(tmp_path: Path, form: str) -> None:
     """Nothing is lost by not reading the configuration, which is the point of KEPT."""
     options = ["--object-format=sha256"] if form == "sha256" else []
     folder = repository(tmp_path / "project", *options)
@@ -75,7 +75,7 @@ def test_a_repository_without_a_configuration_has_nothing_to_take_over(project: 
     assert git.is_ignored(found(project), "data/colibri.db")
 
 
-def test_it_leaves_the_repository_as_it_is(project: Path) -> None:
+def test_reading_leaves_the_repository_as_it_is(project: Path) -> None:
     os.utime(project / "a", (1, 1))  # a plain git would write that down in its index
 
     def look() -> dict[str, tuple[int, int]]:
@@ -146,9 +146,7 @@ def test_what_never_ends_or_never_stops_is_ended(
         git.run(found(project), "log", "-p")
 
 
-def test_what_git_refuses_or_nobody_has_is_said(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_git_refuses_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GitError) as unknown:
         git.run(found(project), "rev-parse", "--verify", "no-such-branch")
     assert unknown.value.code == 128
@@ -166,5 +164,68 @@ def test_no_other_file_starts_git_or_any_program_unseen() -> None:
     texts = {str(path.relative_to(source)): path.read_text() for path in source.rglob("*.py")}
     starting = {name for name, text in texts.items() if "subprocess" in text or "os.exec" in text}
     ours = {"cli/commands/demo.py", "cli/demo/client.py", "cli/settings/launch.py"}
-    assert starting == {"cli/git.py"} | ours
+    assert starting == {"cli/process.py"} | ours
     assert [name for name in ours if '"git"' in texts[name]] == []
+    running = {name for name, text in texts.items() if " process.run(" in text}
+    assert running == {"cli/git.py", "cli/remotes.py", "cli/witness/signatures.py"}
+
+
+def test_writing_adds_objects_and_moves_the_one_ref_and_nothing_else(project: Path) -> None:
+    """Decision 017: by plumbing, with the old value; no index, work tree, hook or reflog."""
+    hook = project / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch sprung\n")
+    hook.chmod(0o755)
+    taken = found(project)
+    left = {
+        str(one): one.read_bytes()
+        for one in (*project.glob("*"), *(project / ".git").rglob("*"))
+        if one.is_file()
+    }
+    blob = git.run(taken, "hash-object", "--stdin", stdin=b"text").decode().strip()
+    line = f"100644 blob {blob}\tname\n".encode()
+    tree = git.run(taken, "mktree", stdin=line).decode().strip()
+    who = {f"GIT_{role}_{part}": "x" for role in ("AUTHOR", "COMMITTER") for part in PARTS}
+    made = git.run(taken, "commit-tree", tree, stdin=b"words", also=who).decode().strip()
+    git.run(taken, "update-ref", "refs/colibri/x", made, "0" * len(made))
+    assert plain(project, "show", "refs/colibri/x:name") == "text"
+    with pytest.raises(GitError, match="cannot lock ref"):
+        git.run(taken, "update-ref", "refs/colibri/x", blob, "0" * len(made))
+    assert plain(project, "rev-parse", "refs/colibri/x").strip() == made
+    assert {path: Path(path).read_bytes() for path in left} == left
+    new = {one for one in (project / ".git").rglob("*") if one.is_file()} - {*map(Path, left)}
+    objects = project / ".git" / "objects"
+    assert {one for one in new if not one.is_relative_to(objects)} == {
+        project / ".git" / "refs" / "colibri" / "x"
+    }
+
+
+PARTS = ("NAME", "EMAIL")
+
+
+def test_a_ref_that_points_at_another_is_replaced_and_the_other_stays(project: Path) -> None:
+    plain(project, "symbolic-ref", "refs/colibri/x", "refs/heads/victim")
+    head = plain(project, "rev-parse", "HEAD").strip()
+    git.run(found(project), "update-ref", "refs/colibri/x", head)
+    names = plain(project, "for-each-ref", "--format=%(refname)").split()
+    assert names == ["refs/colibri/x", plain(project, "symbolic-ref", "HEAD").strip()]
+
+
+def test_settings_of_one_work_tree_count_where_the_repository_allows_them(project: Path) -> None:
+    plain(project, "config", "core.hooksPath", "all")
+    plain(project, "config", "extensions.worktreeConfig", "true")
+    plain(project, "config", "--worktree", "core.hooksPath", "one")
+    assert dict(git.settings(found(project)))["core.hookspath"] == "one"
+
+
+@pytest.mark.parametrize("folder", ["refs/colibri", "refs/colibri/x", "objects/ab"])
+def test_nothing_is_written_through_a_link(project: Path, tmp_path: Path, folder: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = project / ".git" / folder
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(outside)
+    head = plain(project, "rev-parse", "HEAD").strip()
+    with pytest.raises(GitError, match=f"{folder} is a link to {outside}"):
+        git.run(found(project), "update-ref", "refs/colibri/x/y", head)
+    assert list(outside.iterdir()) == []

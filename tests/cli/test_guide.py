@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def done(home: Home, *arguments: str) -> None:
-    code, _, err = home.run(*arguments)
+    code, _, err = home.inside(*arguments)
     assert (code, err) == (0, "")
 
 
@@ -64,7 +64,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_it_is_added_once_and_removed_without_a_trace(home: Home, text: str) -> None:
-    """Through the front door, byte for byte."""
+    """Byte for byte."""
     file = home.project / "CLAUDE.md"
     before = text.encode()
     file.write_bytes(before)
@@ -120,7 +120,7 @@ def test_marks_that_are_broken_are_left_to_their_owner(
     file = home.project / "CLAUDE.md"
     file.write_text(f"Above.\n{text}\nBelow.\n")
     before = file.read_bytes()
-    code, out, err = home.run(*command)
+    code, out, err = home.inside(*command)
     assert (code, out) == (1, "")
     assert err.startswith(f"colibri: error: {file}: cannot tell where the section about Colibri")
     assert f"hint: delete every line that is {guide.END} or begins with <!-- colibri: b" in err
@@ -215,7 +215,7 @@ def test_no_other_link_is_followed(home: Home, target: str) -> None:
     assert not (home.project / ".mcp.json").exists()
 
 
-def test_what_is_no_text_or_no_file_is_told(home: Home) -> None:
+def test_what_is_not_text_or_not_a_file_is_reported(home: Home) -> None:
     file = home.project / "CLAUDE.md"
     file.write_bytes(b"caf\xe9\n")
     code, _, err = home.run(*ADD)

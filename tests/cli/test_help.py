@@ -22,7 +22,7 @@ EXAMPLE = re.compile(r"^  (?:\w+=\S+ )*colibri (\S+)(.*?)(?:  .*)?$", re.MULTILI
 def test_the_overview_names_each_command_once_in_its_group() -> None:
     """Specification 1.2: a user who knows nothing finds the next step."""
     text = cli.overview(80)
-    listed = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
+    listed = re.findall(r"^  ([\w-]+) +\S", text, re.MULTILINE)
     assert sorted(listed) == sorted(NAMES)
     assert listed.index("serve") < listed.index("status") < listed.index("export")
     assert "colibri --version prints the version" in text
@@ -44,6 +44,7 @@ def test_each_command_explains_itself_with_examples_that_are_right(name: str) ->
             rest.partition("|")[0]
             .partition(">")[0]
             .partition("<")[0]
+            .replace("LOG@", f"colibri/{'0' * 32}@")
             .replace("SIZE:HEX", "5:HEX")
             .replace("HEX", "0" * 64)
         )
@@ -65,6 +66,14 @@ def test_help_fits_a_terminal(name: str) -> None:
     assert max(map(len, cli.parser_of(name).help_in(80).splitlines())) <= 80
     narrow = cli.parser_of(name).help_in(40).partition("examples:")[0]
     assert max(map(len, narrow.splitlines()[1:])) <= 40
+
+
+def test_the_help_of_edit_and_move_is_about_them() -> None:
+    """`edit` shares options with `add`, but not its defaults."""
+    edit, add = (" ".join(cli.parser_of(name).help_in(80).split()) for name in ("edit", "add"))
+    assert "default: medium" in add and "default" not in edit
+    assert "make this field empty: description, project, assignee, depends_on" in edit
+    assert "2 a mistyped id or state" in " ".join(cli.parser_of("move").help_in(80).split())
 
 
 def test_help_has_what_must_be_given_in_its_first_line_and_explains_the_rest() -> None:
@@ -126,7 +135,7 @@ def test_prose_is_wrapped_and_what_is_indented_stays() -> None:
         ("xyzzy", "colibri --help lists them"),
     ],
 )
-def test_an_unknown_command_is_told_with_the_nearest(
+def test_an_unknown_command_gets_the_nearest_one(
     capsys: pytest.CaptureFixture[str], command: str, hint: str
 ) -> None:
     assert cli.main([command]) == 2
@@ -135,9 +144,7 @@ def test_an_unknown_command_is_told_with_the_nearest(
     assert err == f"colibri: error: there is no command {command}\ncolibri: hint: {hint}\n"
 
 
-def test_what_is_wrong_with_an_option_is_told_in_our_words(
-    workshop: Workshop, colibri: Printed
-) -> None:
+def test_a_bad_option_is_explained_in_our_own_words(workshop: Workshop, colibri: Printed) -> None:
     code, out, err = colibri(workshop.path, "trail", "--limit", "x\x1b[31m")
     assert (code, out) == (2, "")
     assert err == (
@@ -150,7 +157,8 @@ MISTAKES = {
     "a misspelt option": (["trail", "--folow"], "colibri trail does not take --folow", "--follow"),
     "a misspelt choice": (
         ["tasks", "--status", "verfy"],
-        "--status: 'VERFY' is none of INIT, GATHER, ANALYZE, PLAN, APPLY, VERIFY, DONE, CANCELLED",
+        "--status: 'VERFY' is not one of"
+        " INIT, GATHER, ANALYZE, PLAN, APPLY, VERIFY, DONE, CANCELLED",
         "VERIFY",
     ),
     "a value that is missing": (["tasks", "--limit"], "--limit needs a value", ""),
@@ -187,7 +195,7 @@ WRONG = {
     "export --thought S-1 -o out": "R- and a number",
     "export -o out": "one of these is missing: --all --session --task --thought",
     "log --follow --reverse": "--reverse and -f/--follow do not go together",
-    "log --kind dream": "--kind: 'dream' is none of call.enter, call.exit, ",
+    "log --kind dream": "--kind: 'dream' is not one of call.enter, call.exit, ",
     "log --limit -1": "--limit: '-1' is not a whole number, 0 or more (0: all)",
     "log --since soon": "'soon' is neither the seq of a record",
     "log 31 --follow": "--follow and SEQ do not go together",
@@ -199,24 +207,24 @@ WRONG = {
     "setup": "error: missing: CLIENT\n",
     "setup codex --name a.b": "a name has only letters, digits, _ and -",
     "setup codex --write --print": "--print and --write do not go together",
-    "setup emacs": "CLIENT: 'emacs' is none of claude-code, claude-desktop, cursor",
+    "setup emacs": "CLIENT: 'emacs' is not one of claude-code, claude-desktop, cursor",
     "setup generic --write": "generic has no settings file: name one with --file",
     "tasks T-0001 --limit 3": "error: --limit and TASK do not go together\n",
     "tasks T-0001 --status INIT": "error: --status and TASK do not go together\n",
     "trail S-1 --all": "do not go together",
     f"verify --head 0:{HEX}": "a head is SEQ:HEX",
     f"verify --head 1:{HEX} --session S": "--head needs the whole",
-    f"verify --head 1:{HEX} --task T": "--head needs the whole",
+    f"verify --head 1:{HEX} --task T-1": "--head needs the whole",
     f"verify --head {HEX}": "a head is SEQ:HEX",
     "verify --root ab": "a root is SIZE:HEX, a number and 64 hex digits",
-    f"verify --root {HEX} --task T": "--root needs the whole",
+    f"verify --root {HEX} --task T-1": "--root needs the whole",
     "verify --session S-1 --task T-1": "do not go together",
     "verify x.json --session S-1": "do not go together",
 }
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_what_cannot_be_meant_is_said_before_anything_is_done(
+def test_contradictory_options_are_refused_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -226,7 +234,7 @@ def test_what_cannot_be_meant_is_said_before_anything_is_done(
     assert WRONG[line] in err
 
 
-def test_an_option_before_the_command_is_told_apart_from_a_command(
+def test_an_option_before_the_command_is_not_taken_for_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["--project", "x", "status"]) == 2
@@ -259,7 +267,7 @@ def run(workshop: Workshop, *arguments: str, **env: str) -> subprocess.Popen[str
     )
 
 
-def test_a_reader_that_has_seen_enough_ends_the_command_without_a_word(workshop: Workshop) -> None:
+def test_a_closed_pager_ends_the_command_silently(workshop: Workshop) -> None:
     """colibri trail | head -1."""
     process = run(workshop, "trail")
     assert process.stdout is not None
@@ -281,7 +289,7 @@ UNREAD = {
 
 
 @pytest.mark.parametrize(("arguments", "stream"), UNREAD.values(), ids=UNREAD)
-def test_a_pipe_that_nobody_reads_is_exit_code_141_without_a_word(
+def test_a_pipe_without_a_reader_exits_141_silently(
     workshop: Workshop, arguments: list[str], stream: str
 ) -> None:
     """As shells call the end of a program by SIGPIPE."""
@@ -303,9 +311,7 @@ def test_a_pipe_that_nobody_reads_is_exit_code_141_without_a_word(
     ("redirected", "wanted", "said"),
     [(">/dev/full", 75, "colibri: error: No space left on device\n"), ("2>&-", 0, "")],
 )
-def test_output_that_cannot_be_written_is_told_where_it_can_be(
-    redirected: str, wanted: int, said: str
-) -> None:
+def test_unwritable_output_is_reported_on_stderr(redirected: str, wanted: int, said: str) -> None:
     if "/dev/full" in redirected and not Path("/dev/full").exists():
         pytest.skip("Linux has it")
     script = f"'{sys.executable}' -m colibri --help {redirected}"
@@ -321,7 +327,7 @@ def test_a_terminal_with_few_characters_gets_escapes(workshop: Workshop) -> None
     assert "not shown" in err
 
 
-def test_a_command_whose_output_is_closed_still_ends_well(workshop: Workshop) -> None:
+def test_a_command_whose_output_is_closed_still_succeeds(workshop: Workshop) -> None:
     done = execute_raw(["sh", "-c", f"'{sys.executable}' -m colibri status >&-"], cwd=workshop.path)
     assert (done.returncode, done.stderr) == (0, b"")
 

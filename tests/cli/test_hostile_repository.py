@@ -5,7 +5,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from colibri import cli
 from colibri.cli import git
 from colibri.cli.settings.clients import CLIENTS
+from colibri.cli.settings.git_hooks import OWNER
 from tests.support.program import tell_story
 from tests.support.user_home import Home
 
@@ -36,6 +37,7 @@ KEYS = dict.fromkeys(
     "commit.gpgSign": "true",
     "core.repositoryFormatVersion": "1",
     "core.bare": "false",
+    "core.hooksPath": "../elsewhere",
     "credential.helper": "!{}",
     "diff.submodule": "diff",
     "log.showSignature": "true",
@@ -67,6 +69,7 @@ class Trapped(Home):
         tell_story(self.project)
         self._sprung = tmp_path / "sprung"
         self._sprung.mkdir()
+        self.elsewhere = tmp_path / "elsewhere"  # where KEYS say that hooks are
         self.plain("init", "-q", "sub")
         self.plain("init", "-q")
         self._file("sub/a").write_text("a")
@@ -92,16 +95,41 @@ class Trapped(Home):
             values = {key: value.format(self._trap(key)) for key, value in keys.items()}
             included = self._file(folder) / "included"
             included.write_text(_config(values))
+            if folder != ".git":  # git looks there whether it can read the submodule's HEAD
+                values = {key: one for key, one in values.items() if "extensions." not in key}
             with (self._file(folder) / "config").open("a") as file:
-                file.write(f"[include]\n\tpath = {included}\n")
+                file.write(f"[include]\n\tpath = {included}\n{_config(values)}")
+            self.elsewhere.mkdir(exist_ok=True)
             for hook in HOOKS:
-                shutil.copy(self._trap(f"hook {hook}"), self._file(folder) / "hooks" / hook)
+                for place in (self._file(folder) / "hooks", self.elsewhere):
+                    shutil.copy(self._trap(f"hook {hook}"), place / hook)
         for name in ("git", "exec/git-status", "exec/git-check-ignore", *BROWSERS):
             self._file(name).parent.mkdir(exist_ok=True)
             shutil.copy(self._trap(f"program {name}"), self._file(name))
         self._file("a").write_text("b\n")
         self._file("sub/a").write_text("b\n")
         self._file("new").write_text("new\n")
+
+    def set_remote(self, url: str) -> None:
+        """A remote with that address; the one next to the project is as full of traps."""
+        made = str(self.project.parent / "remote.git")
+        subprocess.run(["git", "init", "-q", "--bare", made], timeout=30, check=True)
+        there = self.project.parent / "remote.git"
+        for hook in (
+            "pre-receive",
+            "update",
+            "post-receive",
+            "post-update",
+            "proc-receive",
+            *HOOKS,
+        ):
+            (there / "hooks").mkdir(exist_ok=True)
+            shutil.copy(self._trap(f"remote hook {hook}"), there / "hooks" / hook)
+        config = {"core.alternateRefsCommand": self._trap("remote alternates"), "gc.auto": "1"}
+        named = {"remote.origin.url": url.format(self._trap("remote"))}
+        for folder, values in ((there, config), (self._file(".git"), named)):
+            with (folder / "config").open("a") as file:
+                file.write(_config(values))
 
     def sprung(self) -> set[str]:
         return {trap.name for trap in self._sprung.iterdir()}
@@ -130,7 +158,7 @@ def _config(values: dict[str, str]) -> str:
 def every_key() -> dict[str, str]:
     """All that this git knows, from its own list, and those that execute."""
     listed = subprocess.check_output(["git", "help", "-c"], text=True, timeout=30).split()
-    names = [re.sub("[<>]", "", name.replace("*", "trap")) for name in listed if "." in name]
+    names = [re.sub("[<>_]", "", name.replace("*", "trap")) for name in listed if "." in name]
     assert len(names) > 300
     return dict.fromkeys(names, "{}") | KEYS
 
@@ -159,7 +187,16 @@ USES = {
     "check-ignore": ("git",),
     "rev-parse": ("HEAD",),
     "cat-file": ("--textconv", "HEAD:a"),
+    "blame": ("--textconv", "--", "a"),
+    "for-each-ref": (),
+    "ls-tree": ("HEAD",),
+    "merge-base": ("HEAD", "HEAD"),
+    "hash-object": ("--stdin",),
+    "mktree": (),
+    "commit-tree": ("HEAD^{tree}", "-m", "x"),
+    "update-ref": ("refs/colibri/x", "HEAD"),
 }
+WHO = {f"GIT_{one}_{part}": "x" for one in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 
 
 EITHER = pytest.mark.parametrize("keys", ["those that execute", "every one that git knows"])
@@ -176,12 +213,12 @@ def test_nothing_executes_whatever_the_repository_configures(
     monkeypatch.chdir(trapped.project)
     found = git.find(str(trapped.project))
     assert found is not None
-    assert USES.keys() == git.COMMANDS.keys()
+    assert USES.keys() == git.COMMANDS.keys() | git.WRITING.keys()
     for command, arguments in USES.items():
         with pytest.raises(git.GitError, match="part of the work tree"):
             git.run(found, command, *arguments)
     monkeypatch.setenv("PATH", f".:bin:{os.environ['PATH'].partition(':bin:')[2]}")
-    said = {command: git.run(found, command, *USES[command]) for command in USES}
+    said = {command: git.run(found, command, *USES[command], also=WHO) for command in USES}
     assert said["status"].splitlines()[1:] == [b" M a", *map(b"?? %s".__mod__, UNKNOWN)]
     assert b"-a\n+b\n" in said["diff"]
     assert said["cat-file"] == b"a\n"
@@ -190,15 +227,27 @@ def test_nothing_executes_whatever_the_repository_configures(
 
 UNKNOWN = (b".gitattributes", b".gitignore", b".gitmodules", b"exec/", b"new")
 
+NO_SERVER = "postgresql://nobody@127.0.0.1:1/none"
 COMMANDS = {
     "serve": [],
     "hook": [],
     "demo": ["--dir", "../demo", "--no-pause"],
     **{
         name: []
-        for name in ("doctor", "status", "sessions", "tasks", "trail", "log", "brief", "agents")
+        for name in (
+            "doctor",
+            "status",
+            "sessions",
+            "tasks",
+            "trail",
+            "log",
+            "brief",
+            "agents",
+            "heads",
+        )
     },
     "search": ["why"],
+    "why": ["a:1"],
     "add": ["one"],
     "edit": ["T-0002", "--priority", "high"],
     "claim": ["T-0002"],
@@ -215,7 +264,11 @@ COMMANDS = {
     "restore": ["copy.db", "--force"],
     "erase": ["17", "--reason", "a test", "--yes"],
     "setup": ["claude-code", "--write"],
+    "witness": ["--branch", "audit"],
+    "team": ["init", NO_SERVER],
+    "move-ledger": ["--to", NO_SERVER],
 }
+AWAY = 75  # what those two find there
 
 
 @pytest.mark.long
@@ -226,12 +279,40 @@ def test_no_command_executes_what_the_repository_holds(trapped: Trapped, keys: s
     for command, arguments in COMMANDS.items():
         path = f".:bin:{os.environ['PATH']}"
         code, _, err = trapped.run(command, *arguments, PATH=path)
-        assert code == 0, (command, err)
+        assert code == (AWAY if NO_SERVER in arguments else 0), (command, err)
     opened = ("report", "S-1", "-o", "opened.html", "--open")
     assert trapped.run(*opened, PATH=".:bin", DISPLAY=":0", BROWSER="")[0] == 0
     for client in CLIENTS.keys() - {"generic"}:
-        code, _, err = trapped.run("setup", client, "--write", "--name", "again")
+        code, _, err = trapped.inside("setup", client, "--write", "--name", "again")
         assert (code, "git would add the ledger" in err) == (0, True), err
+    assert trapped.sprung() == set()
+
+
+@pytest.mark.long
+@EITHER
+def test_no_witness_executes_what_the_repository_or_its_remote_holds(
+    trapped: Trapped, keys: str
+) -> None:
+    """Specification 25.4."""
+    trapped.set_traps(KEYS if keys == "those that execute" else every_key())
+    path = f".:bin:{os.environ['PATH']}"
+    (trapped.project / ".git" / "MESSAGE").write_text("words\n")
+    before = snapshot(trapped.elsewhere)
+    for more in ("witness", "witness list", "witness --hook trailer .git/MESSAGE"):
+        code, _, err = trapped.run(*more.split(), PATH=path)
+        assert (code, "not kept" in err) == (0, False), err
+    trapped.set_remote("ext::{}")
+    code, _, err = trapped.run("witness", "--push", PATH=path)
+    assert (code, "the address of origin names the program git-remote-ext" in err) == (1, True)
+    trapped.set_remote("../remote.git")
+    code, _, err = trapped.run("witness", "--push", PATH=path)
+    assert code == 0, err
+    assert trapped.run("witness", "list", "--fetch", PATH=path)[0] == 0
+    for more in ("", " --write", " --write --remove"):
+        code, _, err = trapped.run(*f"setup git{more}".split(), PATH=path)
+        assert (code, f"leads outside this repository, to {trapped.elsewhere}" in err) == (1, True)
+    assert trapped.run("doctor", PATH=path)[0] == 0
+    assert snapshot(trapped.elsewhere) == before
     assert trapped.sprung() == set()
 
 
@@ -284,6 +365,110 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+# Other ways out of a repository: settings and files of git that name a place.
+
+
+def _set(repository: Path, **files: str) -> None:
+    for name, text in files.items():
+        with (repository / name.replace("__", ".")).open("a") as file:
+            file.write(text)
+
+
+def _share(project: Path, other: Path) -> None:
+    """A git directory that says that it belongs to another repository."""
+    _set(project / ".git", commondir=f"{other / '.git'}\n")
+
+
+def _join(project: Path, other: Path) -> None:
+    """A file in place of the git directory, as in a linked work tree of another repository."""
+    (project / ".git").rename(project / "own")
+    _set(project, __git=f"gitdir: {project / 'own'}\n")
+    _set(project / "own", gitdir=f"{project / '.git'}\n", commondir=f"{other / '.git'}\n")
+
+
+def _link(path: Path, target: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        path.rename(path.with_name("moved"))
+    path.symlink_to(target)
+
+
+def _link_hooks(project: Path, outside: Path) -> None:
+    _link(project / "hooks", outside / "empty")
+    _set(project / ".git", config="[core]\nhooksPath=hooks\n")
+
+
+WAYS_OUT: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
+    "core.hooksPath": (
+        "setup git --write",
+        lambda project, out: _set(project / ".git", config=f"[core]\nhooksPath={out}/empty\n"),
+    ),
+    "core.hooksPath, in reverse": (
+        "setup git --write --remove",
+        lambda project, out: _set(project / ".git", config=f"[core]\nhooksPath={out}/ours\n"),
+    ),
+    "core.hooksPath of the work tree": (
+        "setup git --write",
+        lambda project, out: _set(
+            project / ".git",
+            config="[extensions]\nworktreeConfig=true\n",
+            config__worktree=f"[core]\nhooksPath={out}/empty\n",
+        ),
+    ),
+    "core.hooksPath, as a link": (
+        "setup git --write",
+        _link_hooks,
+    ),
+    "the folder of hooks": (
+        "setup git --write",
+        lambda project, out: _link(project / ".git" / "hooks", out / "empty"),
+    ),
+    "a shared repository, for hooks": ("setup git --write", _share),
+    "a shared repository, for checkpoints": ("witness", _share),
+    "a linked work tree, for hooks": ("setup git --write", _join),
+    "a linked work tree, for checkpoints": ("witness", _join),
+    "the folder of a branch": (
+        "witness --branch a/b",
+        lambda project, out: _link(project / ".git" / "refs" / "heads" / "a", out / "empty"),
+    ),
+    "the folder of our refs": (
+        "witness",
+        lambda project, out: _link(project / ".git" / "refs" / "colibri", out / "empty"),
+    ),
+    "the tables of refs": (
+        "witness",
+        lambda project, out: _link(project / ".git" / "reftable", out / "empty"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "prepare"), WAYS_OUT.values(), ids=WAYS_OUT)
+def test_no_setting_or_file_of_git_leads_what_is_written_out_of_the_repository(
+    tmp_path: Path, command: str, prepare: Callable[[Path, Path], object]
+) -> None:
+    home = Trapped(tmp_path)
+    outside = tmp_path / "outside"
+    for name in ("empty", "ours"):
+        (outside / name).mkdir(parents=True)
+    (outside / "ours" / "post-commit").write_text(f"#!/bin/sh\n{OWNER}\n")
+    subprocess.run(["git", "init", "-q", str(outside)], timeout=30, check=True)
+    prepare(home.project, outside)
+    before = snapshot(outside)
+    code, out, err = home.run(*command.split())
+    assert code == 1, (out, err)
+    assert re.search("leads outside|is a link to|not in a git repository of yours", err), err
+    assert snapshot(outside) == before
+
+
+def test_a_ref_that_is_a_link_is_replaced_where_it_is(tmp_path: Path) -> None:
+    home = Trapped(tmp_path)
+    refs = home.project / ".git" / "refs" / "heads"
+    (tmp_path / "outside").write_text("words\n")
+    (refs / "audit").symlink_to(tmp_path / "outside")
+    code, _, err = home.run("witness", "--branch", "audit")
+    assert (tmp_path / "outside").read_text() == "words\n", (code, err)
+
+
 def test_another_name_of_a_settings_file_keeps_its_text(tmp_path: Path) -> None:
     """A hard link is no link to follow: the file in the project is a new one afterwards."""
     home = Home(tmp_path)
@@ -308,11 +493,14 @@ def no_umask() -> Iterator[None]:
 def test_without_a_umask_nobody_else_can_write_what_commands_make(tmp_path: Path) -> None:
     home = Home(tmp_path)
     tell_story(home.project)
+    subprocess.run(["git", "init", "-q", str(home.project)], timeout=30, check=True)
+    shutil.rmtree(home.project / ".git" / "hooks")
     known = set(tmp_path.rglob("*"))
     with no_umask():
+        assert home.inside("setup", "git", "--write")[0] == 0
         for client, facts in CLIENTS.items():
             for user in ([], ["--user"]) if client != "generic" else ():
-                code, _, err = home.run("setup", client, "--write", *user)
+                code, _, err = home.inside("setup", client, "--write", *user)
                 assert code == 0, (facts, err)
         for command in ("serve", "demo", "report", "export", "backup", "restore"):
             assert home.run(command, *COMMANDS[command])[0] == 0, command

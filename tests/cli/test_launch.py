@@ -78,6 +78,40 @@ def test_what_uv_keeps_in_its_cache_is_started_by_uvx_in_the_same_version(
     assert launch.command()[0] == "uvx"
 
 
+SOURCES = {
+    "a directory": ({"url": "file:///my%20clones/colibri", "dir_info": {}}, "/my clones/colibri"),
+    "a wheel": (
+        {"url": "https://example.org/colibri.whl", "archive_info": {}},
+        "https://example.org/colibri.whl",
+    ),
+    "a commit": (
+        {
+            "url": "https://example.org/colibri.git",
+            "vcs_info": {"vcs": "git", "commit_id": "abc123", "requested_revision": "main"},
+            "subdirectory": "server",
+        },
+        "git+https://example.org/colibri.git@abc123#subdirectory=server",
+    ),
+}
+
+
+@pytest.mark.parametrize(("noted", "source"), SOURCES.values(), ids=SOURCES)
+def test_uvx_fetches_it_again_from_the_source_that_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, noted: dict[str, object], source: str
+) -> None:
+    """The package need not be in an index."""
+    folder = tmp_path / "uv" / "archive-v0" / "x1"
+    about = folder / f"colibri_mcp-{VERSION}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Name: colibri-mcp\nVersion: {VERSION}\n")
+    (about / "direct_url.json").write_text(json.dumps(noted))
+    monkeypatch.setattr(launch, "launcher", lambda: "")
+    monkeypatch.setattr(launch, "_console_script", lambda: str(folder / "bin" / "colibri"))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.syspath_prepend(str(folder))
+    assert launch.command() == ["/bin/uvx", "--from", source, "colibri"]
+
+
 def test_the_script_of_another_copy_is_not_taken_for_ours(
     installed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -138,7 +172,7 @@ def test_a_server_that_answers_is_tried_out_and_leaves_nothing(
         (["sh", "-c", "exec sleep 60"], "it did not answer and end within 0 s"),
     ],
 )
-def test_a_server_that_does_not_answer_is_told_apart(
+def test_each_way_not_to_answer_has_its_message(
     monkeypatch: pytest.MonkeyPatch, program: list[str], problem: str
 ) -> None:
     if "sleep" in program[-1]:

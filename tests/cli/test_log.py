@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from colibri.store.sqlite.transaction import Transaction
 from tests.support.ledger_writer import Lab, disable_triggers, opened, story
 from tests.support.sample_project import Printed, Shown, Workshop
 
@@ -75,7 +74,7 @@ def test_filters_narrow(workshop: Workshop, colibri: Printed, name: str) -> None
     assert err == ""
 
 
-def test_the_newest_fifty_are_shown_and_the_rest_is_told(
+def test_the_newest_fifty_are_shown_and_the_rest_counted(
     workshop: Workshop, colibri: Printed
 ) -> None:
     code, out, err = colibri(workshop.path, "log", "--json")
@@ -172,9 +171,7 @@ def damaged(tmp_path: Path) -> tuple[Path, int]:
     return tmp_path, seq
 
 
-def test_damage_is_shown_and_nothing_stumbles_over_it(
-    damaged: tuple[Path, int], colibri: Printed
-) -> None:
+def test_damage_is_shown_and_causes_no_error(damaged: tuple[Path, int], colibri: Printed) -> None:
     project, seq = damaged
     code, out, _ = colibri(project, "log", str(seq))
     assert code == 0
@@ -204,6 +201,13 @@ def test_odd_payloads_are_still_shown(tmp_path: Path, colibri: Printed) -> None:
         lab.forge("task", {**taken, "taken": {}}, task="T-0001")
         lab.forge("task", {**taken, "taken": {"minutes": "long"}}, task="T-0001")
         lab.forge("task", {**taken, "taken": [1]}, task="T-0001")
+        done: JSON = {**change, "set": {"status": ["VERIFY", "DONE"]}}
+        bad: list[Any] = [[], {}, {"command": 1, "evidence": []}, {"command": "", "evidence": None}]
+        for gate in bad:
+            lab.forge("task", {**done, "gate": gate}, task="T-0001")
+        lab.forge(
+            "task", {**done, "gate": {"command": "x", "evidence": [None, "y"]}}, task="T-0001"
+        )
         texts = {"title": ["a", None], "description": ["old", 12]}
         lab.forge("task.text", {"task_id": "T-0001", "version": 2, "set": texts}, task="T-0001")
         lab.forge("erasure", {"seqs": ["x", None], "reason": "why\nnot"})
@@ -213,11 +217,12 @@ def test_odd_payloads_are_still_shown(tmp_path: Path, colibri: Printed) -> None:
         "1 → None, colour {'a': 1}",
         "assignee none → 7, depends on T-1, 2 → none",
         "task          taken over from S-1, silent for 0 minutes",
+        "VERIFY → DONE, `x` with exit None seen in #None, #y",
         "title “a” → none, description a text of 3 characters → a text of 2 characters",
         "erased records x, None: “why not”",
     ):
         assert gist in out
-    assert out.count("task          [unreadable: not in the form of its kind]") == 2
+    assert out.count("task          [unreadable: not in the form of its kind]") == 6
     assert colibri(tmp_path, "trail", "T-0001")[0] == 0
 
 
@@ -297,7 +302,7 @@ def test_reading_holds_no_lock_that_writers_wait_for(tmp_path: Path, colibri: Pr
     """Servers write meanwhile: nothing but reading happens, and no file is left behind."""
     with opened(tmp_path) as db:
         lab = story(Lab(db))
-        with Transaction(db, durable=False):
+        with db.engine.transaction(db, durable=False):
             assert colibri(tmp_path, "log")[0] == 0
             assert colibri(tmp_path, "status")[0] == 0
         lab.read()

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import threading
 from argparse import Namespace
 from collections.abc import Callable
@@ -15,11 +16,13 @@ import apsw
 import pytest
 
 from colibri import VERSION
-from colibri.cli import person
+from colibri.cli import person, refusals
+from colibri.cli.complaint import Complaint
 from colibri.cli.show import times
 from colibri.core.errors import ResourceError
 from colibri.server import clock
 from tests.cli.test_report import evidence
+from tests.support import engines, ledger_reader
 from tests.support.client import COLIBRI, Server
 from tests.support.ledger_reader import holding
 from tests.support.sample_project import Printed
@@ -42,10 +45,7 @@ def typed(tmp_path: Path, colibri: Printed) -> Typed:
 
 
 def records(project: Path) -> list[dict[str, Any]]:
-    with closing(apsw.Connection(str(project / "data" / "colibri.db"))) as db:
-        names = ("seq", "kind", "session", "task", "agent", "said")
-        rows = db.execute("SELECT seq, kind, session, task, agent, body FROM ledger ORDER BY seq")
-        return [dict(zip(names, (*row[:-1], json.loads(row[-1])), strict=True)) for row in rows]
+    return ledger_reader.records(project / "data" / "colibri.db")
 
 
 def test_a_day_with_the_terminal_alone(tmp_path: Path, colibri: Printed, typed: Typed) -> None:
@@ -83,7 +83,7 @@ def test_the_first_command_makes_the_ledger_and_the_next_day_a_session_of_its_ow
     assert typed("note", "two")["session_id"] == first
     with closing(apsw.Connection(str(tmp_path / "data" / "colibri.db"))) as db:
         intent = db.execute("SELECT intent FROM sessions").get
-    assert intent.startswith(f"what {ME.removeprefix('human:')} does at the terminal on 20")
+    assert intent.startswith(f"Terminal work by {ME.removeprefix('human:')}, 20")
     monkeypatch.setattr(times, "now", tomorrow)
     assert typed("note", "three")["session_id"] != first
 
@@ -112,11 +112,17 @@ REFUSED = {
     ),
     "another body with the same key": (["add", "other", "--key", "k"], "ERR_KEY_REUSED"),
     "a session that does not exist": (["seal", "S-none"], "ERR_SESSION_NOT_FOUND"),
+    "a dependency that does not exist": (
+        ["edit", "T-0001", "--depends-on", "T-99"],
+        "ERR_NOT_FOUND",
+    ),
+    "nothing to seal": (["seal"], "ERR_NO_RECORDS"),
 }
+TOOL = re.compile("(task|audit|thought|merkle)_[a-z]|session_id|task_id|depends_on|ERR_")
 
 
 @pytest.mark.parametrize(("command", "code"), REFUSED.values(), ids=REFUSED)
-def test_a_person_is_refused_in_the_words_that_an_agent_gets(
+def test_a_person_is_refused_as_an_agent_is_and_gets_advice_for_the_terminal(
     tmp_path: Path, colibri: Printed, typed: Typed, command: list[str], code: str
 ) -> None:
     typed("add", "one", "--key", "k")
@@ -125,7 +131,9 @@ def test_a_person_is_refused_in_the_words_that_an_agent_gets(
     exit_code, out, err = colibri(tmp_path, *command, "--json")
     error = json.loads(out)["error"]
     assert (exit_code, error["code"]) == (1, code)
-    assert f"colibri: error: {error['message']}\n" in err
+    fact = err.splitlines()[0].removeprefix("colibri: error: ")
+    assert error["message"].startswith(fact)
+    assert not TOOL.search(err), err
     exits = [one["said"] for one in records(tmp_path) if one["kind"] == "call.exit"]
     assert (exits[-1]["outcome"], exits[-1]["code"]) == ("refused", code)
     assert len([one for one in records(tmp_path) if one["kind"] not in CALLS]) == before
@@ -135,18 +143,44 @@ CALLS = ("call.enter", "call.exit")
 MISTAKES = {
     "an empty title": (["add", " "], "title"),
     "a title of two lines": (["add", "a\nb"], "title"),
-    "a long key": (["note", "x", "--key", "k" * 129], "key"),
-    "no id of a task": (["move", "1", "GATHER"], "task_id"),
+    "a long key": (["note", "x", "--key", "k" * 129], "--key does not fit"),
+    "an empty reason": (["move", "T-0001", "GATHER", "--why", ""], "--why does not fit"),
+    "a project of two lines": (["add", "x", "--project-name", "a\nb"], "--project-name holds"),
 }
 
 
-@pytest.mark.parametrize(("command", "field"), MISTAKES.values(), ids=MISTAKES)
+@pytest.mark.parametrize(("command", "said"), MISTAKES.values(), ids=MISTAKES)
 def test_a_value_that_no_tool_takes_is_named_and_is_misuse(
-    tmp_path: Path, colibri: Printed, command: list[str], field: str
+    tmp_path: Path, colibri: Printed, command: list[str], said: str
 ) -> None:
     code, out, err = colibri(tmp_path, *command)
     assert (code, out) == (2, "")
-    assert field in err
+    assert said in err
+    assert "schema" not in err and "string" not in err
+
+
+@pytest.mark.parametrize("id", ["T-1", "t-1", "T1", "1", "T-00001"])
+def test_an_id_may_be_short(tmp_path: Path, colibri: Printed, typed: Typed, id: str) -> None:
+    typed("add", "one")
+    assert typed("claim", id)["task_id"] == "T-0001"
+    assert typed("add", "two", "--depends-on", id)["depends_on"] == ["T-0001"]
+    assert typed("note", "x", "--task", id)["task_id"] == "T-0001"
+    assert typed("edit", id, "--priority", "high")["priority"] == "high"
+    assert typed("move", id, "GATHER")["status"] == "GATHER"
+    assert typed("release", id, "--why", "x")["holder"] is None
+    assert typed("tasks", id)["task_id"] == "T-0001"
+    assert json.loads(colibri(tmp_path, "trail", id, "--json")[1].splitlines()[0])
+
+
+@pytest.mark.parametrize("id", ["T-", "T-x", "T-0", "one", "T-00O1", "T-" + "9" * 5_000, "T-1;"])
+@pytest.mark.parametrize("command", [["claim"], ["tasks"], ["release", "--why", "x"]])
+def test_what_is_no_id_is_answered_with_what_an_id_looks_like(
+    tmp_path: Path, colibri: Printed, command: list[str], id: str
+) -> None:
+    code, out, err = colibri(tmp_path, *command, id)
+    assert (code, out) == (2, "")
+    assert "is not the id of a task: ids look like T-0001" in err
+    assert "colibri tasks lists tasks" in err
 
 
 def test_edit_says_what_it_lacks_and_what_cannot_be_both(tmp_path: Path, colibri: Printed) -> None:
@@ -165,7 +199,7 @@ def test_a_task_that_an_agent_holds_is_refused_and_can_be_released_with_a_reason
         server.data("task_update", task_id="T-0001", claim=True)
         code, _, err = colibri(tmp_path, "move", "T-0001", "GATHER")
         assert (code, f"held by session {session} (robot)" in err) == (1, True)
-        assert "release T-0001" not in err and "release TASK --why TEXT" in err
+        assert "release T-0001 --why TEXT frees this one" in err
         freed = typed("release", "T-0001", "--why", "it loops")
         assert freed["holder"] is None
         refused = server.call("task_update", task_id="T-0001", status="GATHER")
@@ -177,7 +211,92 @@ def test_a_task_that_an_agent_holds_is_refused_and_can_be_released_with_a_reason
     assert colibri(tmp_path, "verify")[0] == 0
 
 
-def test_nothing_to_claim_is_said(tmp_path: Path, colibri: Printed) -> None:
+def test_a_task_that_nobody_holds_cannot_be_released_and_nothing_is_recorded(
+    tmp_path: Path, colibri: Printed, typed: Typed
+) -> None:
+    typed("add", "one")
+    before = records(tmp_path)
+    code, out, err = colibri(tmp_path, "release", "T-1", "--why", "x")
+    assert (code, out) == (1, "")
+    assert "nobody holds T-0001" in err
+    assert records(tmp_path) == before
+    assert "there is no task T-0009" in colibri(tmp_path, "release", "T-9", "--why", "x")[2]
+
+
+def test_a_claim_names_what_the_task_waits_for(
+    tmp_path: Path, colibri: Printed, typed: Typed
+) -> None:
+    typed("add", "one")
+    typed("add", "two", "--depends-on", "T-1")
+    taken = "T-0002  INIT  two  medium · yours · waits for T-0001 (INIT)\n"
+    assert colibri(tmp_path, "claim", "T-2")[1] == taken
+
+
+def test_an_invalid_call_of_a_person_is_in_the_trail_of_their_session(
+    tmp_path: Path, colibri: Printed, typed: Typed
+) -> None:
+    session = typed("note", "one")["session_id"]
+    assert colibri(tmp_path, "add", " ")[0] == 2
+    exit = records(tmp_path)[-1]
+    assert (exit["session"], exit["agent"], exit["said"]["outcome"]) == (session, ME, "invalid")
+    trail = colibri(tmp_path, "trail", session)[1]
+    assert "task_create" in trail and "other record" not in trail
+    assert colibri(tmp_path, "verify")[0] == 0
+
+
+def test_a_session_that_another_process_continued_is_no_longer_the_persons(
+    tmp_path: Path, colibri: Printed, typed: Typed
+) -> None:
+    session = typed("note", "one")["session_id"]
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", session_id=session, resume=True)
+    assert typed("note", "two")["session_id"] != session
+    code, _, err = colibri(tmp_path, "seal", session)
+    assert (code, "only that process can seal it" in err) == (1, True)
+
+
+def test_the_hint_of_a_claim_depends_on_its_holder(
+    tmp_path: Path, colibri: Printed, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("add", "one")
+    with Server(tmp_path, COLIBRI) as server:
+        session = server.data("audit_session_start", intent="work", agent_id="robot")["session_id"]
+        server.data("task_update", task_id="T-0001", claim=True)
+        server.data("thought_record", type="plan", content="begin")
+        monkeypatch.setenv("COLIBRI_CLAIM_MINUTES", "0.0001")
+        code, _, err = colibri(tmp_path, "edit", "T-1", "--priority", "low")
+        assert (code, "colibri claim T-0001 takes the task over" in err) == (1, True), err
+        server.data("merkle_finalize", session_id=session)
+    code, _, err = colibri(tmp_path, "seal", session)
+    assert (code, f"colibri trail {session} shows it" in err) == (1, True), err
+
+
+def hint_of(code: str, message: str = "no", **fields: object) -> str:
+    told = refusals.complaint({"code": code, "message": message, **fields})
+    assert isinstance(told, Complaint)
+    return told.hint
+
+
+def test_a_hint_depends_on_what_can_help() -> None:
+    """Specification 21.5, 21.6: a rule that cannot be read cannot be set aside."""
+    assert hint_of("ERR_GATE", reason="missing").startswith("--why TEXT sets the rule aside")
+    assert hint_of("ERR_GATE", reason="unreadable").startswith("colibri gate check shows")
+    ended: dict[str, Any] = {"task_id": "T-0001", "next_states": []}
+    assert hint_of("ERR_INVALID_TRANSITION", **ended) == "colibri add TITLE plans further work"
+    assert hint_of("HANDLER_ERROR", "division by zero") == ""
+
+
+def test_a_claim_that_was_lost_must_be_made_again() -> None:
+    """Specification 8.7."""
+    message = "your claim on T-0001 ended and others may have worked on it: read it with task_get"
+    error = {"code": "ERR_CLAIMED", "message": message, "task_id": "T-0001", "lost": True}
+    told = refusals.complaint(error)
+    assert str(told) == "your claim on T-0001 ended and others may have worked on it"
+    assert isinstance(told, Complaint)
+    assert told.hint == "colibri tasks T-0001 shows it; colibri claim T-0001 takes it again"
+
+
+def test_nothing_to_claim_is_reported(tmp_path: Path, colibri: Printed) -> None:
     code, out, err = colibri(tmp_path, "claim")
     assert (code, out) == (1, "")
     assert "no task is free" in err
@@ -192,7 +311,7 @@ def test_a_claim_may_be_of_one_project(tmp_path: Path, colibri: Printed, typed: 
     assert (both[0], "do not go together" in both[2]) == (2, True)
 
 
-def test_nothing_to_seal_is_said(tmp_path: Path, colibri: Printed) -> None:
+def test_nothing_to_seal_is_reported(tmp_path: Path, colibri: Printed) -> None:
     code, out, err = colibri(tmp_path, "seal")
     assert (code, out) == (1, "")
     assert "you have no open session" in err
@@ -240,6 +359,7 @@ def test_a_mode_that_changes_nothing_is_refused(
 def test_a_ledger_that_cannot_be_opened_is_a_resource_error(
     tmp_path: Path, colibri: Printed
 ) -> None:
+    engines.require_sqlite("a file that cannot be opened")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "colibri.db").write_bytes(b"no database at all" * 100)
     code, out, err = colibri(tmp_path, "add", "one")
@@ -273,7 +393,7 @@ def test_a_thought_about_no_task_is_refused_with_the_way_to_find_one(
 ) -> None:
     code, out, err = colibri(tmp_path, "note", "x", "--task", "T-0099")
     assert (code, out) == (1, "")
-    assert "ERR_NOT_FOUND: there is no task T-0099" in err
+    assert "error: there is no task T-0099\n" in err
     assert "tasks lists tasks" in err
 
 

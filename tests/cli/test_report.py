@@ -31,7 +31,7 @@ def evidence(page: str) -> bytes:
 
 
 def files(project: Path) -> list[str]:
-    return sorted(path.name for path in project.iterdir())
+    return sorted(path.name for path in project.iterdir() if path.name != "data")
 
 
 SCOPES = {"S-1": ("session", 43), "S-2": ("session", 11), "T-0001": ("task", 43)}
@@ -59,7 +59,7 @@ def test_a_session_or_a_task_becomes_one_page_with_its_evidence(project: Path, i
         f"head   {head}",
     ]
     assert [seal["session"] for seal in verdict.seals] == ([] if id == "S-2" else ["S-1"])
-    assert files(project) == ["data", "report.html"]
+    assert files(project) == ["report.html"]
 
 
 def test_only_its_owner_can_read_it(project: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_is_too_much_for_a_page_is_refused_before_anything_is_written(
     monkeypatch.setattr(report, "MAX_EVIDENCE", 1 << 14)
     assert cli.main(["report", "S-1", "-o", str(project / "out"), "--project", str(project)]) == 1
     out, err = capsys.readouterr()
-    assert (out, files(project)) == ("", ["data"])
+    assert (out, files(project)) == ("", [])
     assert "the evidence of S-1 is larger than 0 MiB" in err
     assert "export --session S-1" in err
 
@@ -105,7 +105,7 @@ def test_on_stdout_there_is_the_page_and_nothing_else(project: Path) -> None:
     assert out.startswith("<!doctype html>")
     assert out.endswith("</html>\n")
     assert json.loads(err)["task"] == "T-0001"
-    assert files(project) == ["data"]
+    assert files(project) == []
 
 
 def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
@@ -119,6 +119,28 @@ def test_a_file_that_exists_is_replaced_only_by_force(project: Path) -> None:
     assert (project / "report.html").read_text("utf-8").startswith("<!doctype html>")
 
 
+def test_the_last_report_under_the_default_name_is_replaced_but_no_other_file(
+    project: Path, tmp_path: Path
+) -> None:
+    assert run(project, "S-1")[0] == 0
+    page = project / report.FILE
+    first = page.read_text("utf-8")
+    assert run(project)[0] == 0
+    assert page.read_text("utf-8") != first
+    copy = project / "copy.html"
+    copy.write_text(first)
+    assert run(project, "-o", "copy.html")[0] == 1, "a name that was chosen"
+    for other in ("mine", re.sub('content="colibri/[0-9a-f]+"', 'content="colibri/0"', first)):
+        page.write_text(other)
+        code, _, err = run(project)
+        assert (code, "already exists" in err) == (1, True)
+        assert page.read_text("utf-8") == other
+
+
+def test_a_task_may_be_named_by_its_short_id(project: Path) -> None:
+    assert json.loads(run(project, "t-1", "-o", "-", "--json")[2])["task"] == "T-0001"
+
+
 @pytest.mark.parametrize("id", ["S-9", "T-9999", "../S-1", "\x1b[31m", ""])
 def test_what_does_not_exist_is_refused(
     project: Path, capsys: pytest.CaptureFixture[str], id: str
@@ -129,7 +151,7 @@ def test_what_does_not_exist_is_refused(
     assert out == ""
     assert err.startswith("colibri: error: there is no session or task ")
     assert "\x1b" not in err
-    assert files(project) == ["data"]
+    assert files(project) == []
 
 
 def test_an_id_of_both_is_the_sessions(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,10 +207,10 @@ def test_a_project_without_records_has_no_report(tmp_path: Path) -> None:
     code, out, err = run(tmp_path)
     assert (code, out) == (1, "")
     assert "holds no records yet" in err
-    assert files(tmp_path) == ["data"]
+    assert files(tmp_path) == []
 
 
-def test_a_project_that_is_too_large_is_told_what_else_there_is(
+def test_a_project_too_large_for_a_report_gets_alternatives(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "MAX_EVIDENCE", 1 << 14)

@@ -16,7 +16,6 @@ from colibri import cli
 from colibri.cli.commands import restore as command
 from colibri.store import ledger
 from colibri.store.sqlite import backup as store
-from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import COLIBRI as SERVE
@@ -73,7 +72,7 @@ def everything(project: Path) -> dict[str, bytes]:
 # What is restored.
 
 
-def test_an_older_copy_is_told_and_needs_force(project: Path) -> None:
+def test_an_older_copy_is_reported_and_needs_force(project: Path) -> None:
     """It lists what would be lost and changes nothing; with --force it keeps the old one."""
     head = go_on(project)
     before = everything(project)
@@ -131,7 +130,7 @@ def test_over_a_missing_database_it_just_works(project: Path) -> None:
         assert server.close() == 0
 
 
-def test_a_restored_log_goes_on_where_it_ended(project: Path, capsys: Capture) -> None:
+def test_a_restored_log_continues_where_it_ended(project: Path, capsys: Capture) -> None:
     assert inside(capsys, "restore", "copy.db")[0] == 0
     go_on(project)
     assert verified(database_of(project)).record_count == 59
@@ -186,7 +185,7 @@ RISKS: dict[str, tuple[Callable[[Path], list[str]], str]] = {
 
 
 @pytest.mark.parametrize("told", RISKS)
-def test_what_could_be_lost_is_told_before_and_kept_after(
+def test_what_could_be_lost_is_reported_first_and_kept_after(
     project: Path, capsys: Capture, told: str
 ) -> None:
     (make, gone), (relation, why) = RISKS[told], told.split(": ", 1)
@@ -227,6 +226,7 @@ def test_json_says_what_was_done(project: Path, capsys: Capture) -> None:
         "until": "2026-01-01T00:00:00.000002Z",
         "head": {"seq": int(seq), "leaf": leaf},
         "kept": [str(old)],
+        "accepted": 0,
     }
 
 
@@ -251,7 +251,7 @@ def test_a_copy_of_an_older_schema_is_restored_and_migrated_by_the_next_start(
         migrations=load_migrations()[:2],
     )
     Lab(old.db, OTHER).create("from before there were sessions")
-    opening.close(old)
+    old.close()
     code, out, _ = inside(capsys, "restore", "older.db", "--force")
     assert code == 0
     assert "schema   from an older Colibri" in out

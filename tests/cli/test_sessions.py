@@ -76,7 +76,7 @@ def test_filters_narrow_the_list(
     assert [list(one) for one in found["sessions"]] == [KEYS] * len(wanted)
 
 
-def test_a_list_of_none_says_why(project: Path, tmp_path: Path, colibri: Printed) -> None:
+def test_an_empty_list_says_why(project: Path, tmp_path: Path, colibri: Printed) -> None:
     with opened(tmp_path / "empty"):
         pass
     why = "there are no sessions yet; an agent opens one when it starts to work"
@@ -96,5 +96,24 @@ def test_a_terminal_gets_lines_that_fit(workshop: Workshop, shown: Shown, column
     assert f"{workshop.open} open “build it <img src=x" in flat
     did = f"{workshop.plan} · 2 thoughts · 1 task done · opened "
     assert f"{workshop.sealed} sealed “draw it first” {did}" in flat
-    assert f"root {workshop.seal['root'][:16]}…" in flat
+    root = workshop.seal["root"]
+    assert root in (text if columns >= len(root) else text.replace("\n", ""))
     assert text.index(workshop.open) < text.index(workshop.sealed)
+
+
+def test_a_long_intent_wraps_in_its_column_and_is_whole(tmp_path: Path, shown: Shown) -> None:
+    intent = " ".join(f"word{number}" for number in range(40))
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        for id in ("S-1", "S-long-name"):
+            lab.start(id, intent=intent)
+            lab.think(id)
+        lab.seal("S-1")
+    text = shown(80, "sessions", project=tmp_path)
+    assert f"“{intent}”" in " ".join(text.split())
+    rows = text.splitlines()
+    column = rows[0].index("“")
+    assert [row.index("“") for row in rows if "“" in row] == [column] * 2
+    wrapped = [row for row in rows if row.lstrip().startswith("word")]
+    assert {len(row) - len(row.lstrip()) for row in wrapped} == {column}
+    assert max(map(len, rows)) <= 80

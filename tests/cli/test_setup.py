@@ -103,7 +103,7 @@ def test_the_entry_is_added_and_every_other_byte_stays(
     home: Home, inside: Inside, where: Where, before: str
 ) -> None:
     path = place(home, where, before)
-    code, out, err = home.run("setup", where.client, *where.options, "--write")
+    code, out, err = home.inside("setup", where.client, *where.options, "--write")
     assert (code, err) == (0, "")
     after = content(path)
     servers = read(where.client, after)[CLIENTS[where.client].servers]
@@ -190,9 +190,9 @@ USER_FILES = [
 
 
 @pytest.mark.parametrize("where", FILES, ids=lambda where: where.client)
-def test_a_file_that_is_not_there_is_made_and_starts_the_server(home: Home, where: Where) -> None:
+def test_a_missing_settings_file_is_created_and_starts_the_server(home: Home, where: Where) -> None:
     """As its client would: with its variables filled in, from where the client starts servers."""
-    code, out, err = home.run("setup", where.client, *where.options, "--write")
+    code, out, err = home.inside("setup", where.client, *where.options, "--write")
     path = home.path.parent / where.file
     assert (code, out.splitlines()[0], err) == (0, f"wrote   {path}", "")
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -424,7 +424,7 @@ def test_git_need_not_know_the_ledger_and_the_line_for_that_can_be_copied(home: 
     assert home.run("setup", "codex", *again, COLIBRI_DB_PATH="/tmp/mine.db")[2] == ""
 
 
-def test_without_git_nothing_is_said_about_it(inside: Inside, home: Home) -> None:
+def test_without_git_nothing_is_reported_about_it(inside: Inside, home: Home) -> None:
     assert inside("setup", "claude-code", "--write")[2] == "", "no repository"
     for folder in ("objects", "refs"):
         (home.project / ".git" / folder).mkdir(parents=True)

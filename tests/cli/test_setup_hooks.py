@@ -6,7 +6,6 @@ Specification 22.1.
 import difflib
 import json
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +110,7 @@ def test_hooks_and_settings_of_others_stay_byte_for_byte(home: Home, client: str
 
 
 def test_an_older_hook_is_replaced_and_never_doubled(home: Home) -> None:
-    """Also one that its owner moved into a group of his own."""
+    """Also one that its owner moved into another group."""
     old = f"/old/colibri hook 2>/dev/null || : {MARK}"
     lint = {"type": "command", "command": "lint"}
     ours = {"type": "command", "command": old}
@@ -233,17 +232,18 @@ def test_a_program_that_is_missing_or_fails_does_no_harm(program: str) -> None:
 
 
 def test_the_plugin_reports_the_events_that_the_hook_knows(home: Home) -> None:
-    """By a script in place of `colibri hook`, and with one that fails, hangs or is missing."""
+    """By a script in place of `colibri hook`, and with one that is missing; what this answers when
+    a session is created goes into the system prompt."""
     seen = home.path / "seen.jsonl"
     recorder = home.path / "record"
-    recorder.write_text(f'#!/bin/sh\ncat >> "{seen}"\necho >> "{seen}"\nexit 3\n')
+    brief = 'grep -q session.created && echo \'{"additionalContext":"Where it stands."}\''
+    recorder.write_text(f'#!/bin/sh\ntee -a "{seen}" | {brief}\necho >> "{seen}"\nexit 3\n')
     recorder.chmod(0o755)
-    for program in (str(recorder), "/no/such/program"):
+    for program, system in ((str(recorder), ["Where it stands."]), ("/no/such/program", [])):
         plugin = home.path / f"plugin-{Path(program).name}.mjs"
         plugin.write_text(HOOKS["opencode"].add("opencode", "", [program]))
-        subprocess.run(
-            ["node", str(TESTS / "support" / "opencode_events.mjs"), plugin], check=True, timeout=60
-        )
+        done = execute(["node", str(TESTS / "support" / "opencode_events.mjs"), plugin])
+        assert (json.loads(done.stdout), done.stderr) == (system, "")
     lines = [json.loads(line) for line in seen.read_text().splitlines()]
     told = [
         line["input"]["event"]["type"] if line["event"] == "event" else line["event"]

@@ -20,7 +20,7 @@ def test_json_is_one_line_of_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed) == {"text": "\x9b\u202e é"}
 
 
-def test_one_of_a_kind_is_no_plural() -> None:
+def test_one_of_a_kind_is_singular() -> None:
     assert [terminal.count(n, "record") for n in (0, 1, 2, 1234)] == [
         *("0 records", "1 record", "2 records", "1,234 records")
     ]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from colibri.store import ledger
+from tests.support import engines
 from tests.support.client import COLIBRI, PATIENCE, Server, environment
 from tests.support.ledger_reader import eventually
 from tests.support.ledger_writer import TO_VERIFY, Lab, opened, story
@@ -40,7 +41,7 @@ def lines_of(step: JSON) -> int:
     return len(kinds) - max(0, kinds.count("task") - 1) or 1
 
 
-def test_a_session_is_told_from_its_opening_to_its_seal_and_after(
+def test_a_session_is_shown_from_its_opening_past_its_seal(
     workshop: Workshop, colibri: Printed
 ) -> None:
     code, out, err = colibri(workshop.path, "trail", workshop.sealed)
@@ -133,7 +134,7 @@ def test_without_any_session_it_says_what_to_do(tmp_path: Path, colibri: Printed
     assert heads(out)[0].startswith("T-0001  created  a task  medium")
 
 
-def test_a_resumed_session_a_repeated_call_and_an_erased_title_are_told(
+def test_a_resumed_session_a_repeated_call_and_an_erased_title_are_shown(
     tmp_path: Path, colibri: Printed
 ) -> None:
     with Server(tmp_path, COLIBRI) as server:
@@ -163,7 +164,7 @@ def test_a_resumed_session_a_repeated_call_and_an_erased_title_are_told(
     assert "session.resume  by server " in colibri(tmp_path, "log")[1]
 
 
-def test_a_task_is_told_by_all_that_names_it(workshop: Workshop, colibri: Printed) -> None:
+def test_a_task_shows_every_record_that_names_it(workshop: Workshop, colibri: Printed) -> None:
     _, out, _ = colibri(workshop.path, "trail", workshop.paint)
     assert out.splitlines()[0] == f"{workshop.paint}  CANCELLED  Paint the door"
     told = heads(out)
@@ -239,7 +240,7 @@ def test_types_and_limits_narrow(workshop: Workshop, colibri: Printed, whose: st
     assert [step["records"][0]["payload"]["type"] for step in steps(out)] == every[-1:]
 
 
-def test_of_what_is_erased_no_type_is_known_and_that_is_said(
+def test_an_erased_thought_shows_that_its_type_is_unknown(
     workshop: Workshop, colibri: Printed
 ) -> None:
     _, out, err = colibri(workshop.path, "trail", workshop.open, "--type", "reflection")
@@ -282,8 +283,9 @@ def test_hostile_text_stays_within_its_place(
 
 def test_a_terminal_gets_colours_unless_it_wants_none(workshop: Workshop) -> None:
     command = [sys.executable, "-m", "colibri", "trail", workshop.sealed]
+    surroundings = environment(**engines.environment(workshop.path))
     found = [
-        run_in_terminal(command, cwd=workshop.path, env={**environment(), "NO_COLOR": value})[1]
+        run_in_terminal(command, cwd=workshop.path, env={**surroundings, "NO_COLOR": value})[1]
         for value in ("", "1")
     ]
     assert "\x1b[38;5;163mVERIFY\x1b[0m → \x1b[38;5;28mDONE\x1b[0m" in found[0]
@@ -306,7 +308,7 @@ class Watching:
             self.process = subprocess.Popen(
                 [*INTERRUPTIBLE, *arguments, "--follow"],
                 cwd=project,
-                env=environment(**env),
+                env=environment(**engines.environment(project) | env),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -364,8 +366,20 @@ def test_a_session_is_followed_until_it_is_sealed(tmp_path: Path, watch: Watch) 
         assert seen.end() == 0
 
 
-def test_who_watches_keeps_nobody_from_writing_and_ends_with_ctrl_c(
-    tmp_path: Path, watch: Watch
+def test_a_project_can_be_watched_before_its_first_server(tmp_path: Path, watch: Watch) -> None:
+    """Specification 22.6, as in README: first the command that watches, then the client."""
+    engines.require_sqlite("a ledger that the first server makes")
+    seen = watch(tmp_path, "trail", "--json")
+    eventually(lambda: "waiting for a server to create " in seen.said(), "the words about waiting")
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", intent="live", session_id="L")
+        assert json.loads(seen.line())["records"][0]["payload"]["intent"] == "live"
+        seen.process.send_signal(signal.SIGINT)
+        assert seen.end() == 130
+
+
+def test_watching_blocks_no_writer_and_ends_with_ctrl_c(
+    tmp_path: Path, watch: Watch, engine: str
 ) -> None:
     """Each look is over before the next: the write-ahead log can be emptied meanwhile."""
     with opened(tmp_path) as db:
@@ -381,11 +395,37 @@ def test_who_watches_keeps_nobody_from_writing_and_ends_with_ctrl_c(
         assert trail.line() == "    news\n"
         assert "call.enter    thought_record" in log.line()
         assert "thought       plan “news”" in log.line()
-        assert next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)")) == (0, 0, 0)
+        if engine == "sqlite":
+            assert next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)")) == (0, 0, 0)
         for one in (trail, log):
             one.process.send_signal(signal.SIGINT)
         assert [trail.process.wait(PATIENCE), log.process.wait(PATIENCE)] == [130, 130]
         assert trail.said() == ""
+
+
+def test_a_database_that_is_being_created_is_waited_for(
+    tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First there is none, then an empty file, and then the database."""
+    engines.require_sqlite("a ledger that the first server makes")
+    path, waits = tmp_path / "data" / "colibri.db", count()
+
+    def wait(_: float) -> None:
+        match next(waits):
+            case 0:
+                path.parent.mkdir()
+                path.touch()
+            case 1:
+                with opened(tmp_path) as db:
+                    story(Lab(db))
+            case _:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", wait)
+    code, out, err = colibri(tmp_path, "trail", "S-2", "--follow")
+    assert (code, err.count("\n"), next(waits)) == (130, 1, 3)
+    assert err.startswith(f"colibri: waiting for a server to create {path}")
+    assert out.startswith("S-2  open")
 
 
 @pytest.mark.parametrize("command", [("trail", "S-2"), ("log", "--limit", "0")])
@@ -393,6 +433,7 @@ def test_what_comes_is_shown_until_an_interrupt(
     tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     """The same within this process: the first wait brings news, the second ends it."""
+    engines.require_sqlite("a look again and again")
     with opened(tmp_path) as db:
         lab, waits = story(Lab(db)), count()
 
@@ -414,7 +455,8 @@ def test_a_sealed_session_needs_no_following(workshop: Workshop, colibri: Printe
 def test_a_database_that_is_replaced_ends_it(
     tmp_path: Path, colibri: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Following the file that is no longer there would show nothing for ever."""
+    """Following a deleted file would never show anything."""
+    engines.require_sqlite("a file in its place")
     with opened(tmp_path) as db:
         story(Lab(db))
     path = tmp_path / "data" / "colibri.db"
@@ -425,7 +467,7 @@ def test_a_database_that_is_replaced_ends_it(
 
 
 @pytest.mark.parametrize("command", ["trail", "log"])
-def test_an_interruption_without_following_is_told(
+def test_an_interrupt_without_following_is_reported(
     workshop: Workshop, colibri: Printed, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     def interrupt(_: object) -> int:

@@ -15,7 +15,10 @@ import pytest
 import colibri_verify
 from colibri import cli
 from colibri.cli.show import verdict
+from colibri.core import checkpoint
+from colibri.core.checkpoint import Checkpoint
 from colibri.core.report import LINE_OF
+from colibri.store import log_tree
 from colibri.store import verify as check
 from colibri.store.sqlite.opening import open_reader
 from tests.support.client import COLIBRI as SERVE
@@ -45,10 +48,15 @@ def seal_and_head(project: Path) -> tuple[str, str]:
     return f"5:{root.hex()}", head_of(database_of(project))
 
 
+def checkpoint_of(project: Path, size: int) -> Checkpoint:
+    with opened(project) as db:
+        return log_tree.checkpoint(db, size)
+
+
 # Good.
 
 
-def test_a_good_log_is_told_line_by_line(project: Path) -> None:
+def test_a_good_log_is_reported_line_by_line(project: Path) -> None:
     """Each thing for itself, and what was not checked; exit 0."""
     _, head = seal_and_head(project)
     code, out, err = colibri(project, "verify")
@@ -63,6 +71,7 @@ def test_a_good_log_is_told_line_by_line(project: Path) -> None:
         ["sealed", "1 of 2 sessions"],
         ["rules", "kept   yes"],
         ["rows", "yes"],
+        ["witnessed", "none"],
         ["erased", "none"],
         ["open", "calls   none"],
         ["deeds", "none: no host reported what was done"],
@@ -73,23 +82,67 @@ def test_a_good_log_is_told_line_by_line(project: Path) -> None:
     assert tuple(line.split()[2] for line in unseen) == named
 
 
-def test_a_root_and_a_head_from_outside_are_no_longer_missed(
-    project: Path, capsys: Capture
-) -> None:
+def test_an_outside_root_and_head_leave_no_note_about_them(project: Path, capsys: Capture) -> None:
     root, head = seal_and_head(project)
     for brought in ((root, head), (root.upper(), head.upper())):  # as mails and forms make them
         code, out, err = inside(capsys, "verify", "--root", brought[0], "--head", brought[1])
         assert (code, err) == (0, "")
-        assert "outside" not in out
+        assert "outside-" not in out
         assert "\ncomplete     yes\n" in out
     assert "GOOD" in out
 
 
 SHAPE = {
     *("format", "verdict", "reason", "database", "log", "session", "task", "records", "head"),
-    *("lines", "sessions", "erased", "erased_count", "open_calls", "open_call_count", "coverage"),
+    *("lines", "sessions", "erased", "erased_count", "open_calls", "open_call_count"),
+    *("coverage", "unrecorded"),
+    *("witnesses", "held_to", "newer", "held", "remarks"),
     *("findings", "finding_count", "not_checked"),
 }
+
+
+def test_a_checkpoint_that_was_given_holds_the_log(
+    project: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    """Specification 9.15: in one line, as mails may have it, or as the file with its text."""
+    kept = checkpoint_of(project, 50)
+    note = tmp_path / "checkpoint"
+    note.write_text(checkpoint.text(kept) + "\n— somebody c2lnbmF0dXJl\n", encoding="utf-8")
+    for given in (checkpoint.trailer(kept), checkpoint.trailer(kept).upper(), str(note)):
+        code, found = judged(project, capsys, "--checkpoint", given)
+        assert (code, found["verdict"], found["lines"]["witnessed"]) == (0, "good", "yes")
+        assert (found["held_to"], found["newer"]) == (50, 4)
+        assert found["held"].startswith("held to record 50 by the checkpoint that you gave")
+
+
+def test_a_checkpoint_that_the_log_does_not_have_is_named(project: Path, capsys: Capture) -> None:
+    kept = checkpoint_of(project, 50)
+    for given, says in (
+        (kept._replace(root=bytes(32)), "the log has other records up to there"),
+        (kept._replace(size=55), "the log ends at record 54"),
+        (kept._replace(log="colibri/" + "0bad" * 8), "another log, colibri/0bad"),
+    ):
+        code, found = judged(project, capsys, "--checkpoint", checkpoint.trailer(given))
+        (one,) = found["findings"]
+        assert (code, one["code"]) == (1, "diverged")
+        assert "the checkpoint that you gave" in one["detail"] and says in one["detail"]
+        assert found["lines"]["witnessed"] == "no"
+
+
+def test_what_is_no_checkpoint_is_explained(project: Path, tmp_path: Path) -> None:
+    note = tmp_path / "checkpoint"
+    note.write_bytes(b"\xff\xfe")
+    for given, says in (
+        ("54:" + NO_HEX, "LOG@SIZE:ROOT, the root in hex"),
+        (str(tmp_path), "LOG@SIZE:ROOT, the root in hex"),
+        (str(note), "no checkpoint: "),
+    ):
+        code, _, err = colibri(project, "verify", "--checkpoint", given)
+        assert code == 2 and says in err and "Traceback" not in err
+    line = checkpoint.trailer(checkpoint_of(project, 50))
+    for part in (("--session", "S-1"), ("--task", "T-0001")):
+        code, _, err = colibri(project, "verify", "--checkpoint", line, *part)
+        assert code == 2 and "--checkpoint needs the whole log" in err
 
 
 def test_the_json_has_one_shape_whatever_is_found(project: Path, capsys: Capture) -> None:
@@ -103,7 +156,7 @@ def test_the_json_has_one_shape_whatever_is_found(project: Path, capsys: Capture
     }.items():
         code, found = judged(project, capsys, *arguments)
         assert set(found) == SHAPE
-        assert set(found["lines"]) == {"intact", "complete", "sealed", "rules", "rows"}
+        assert set(found["lines"]) == set(verdict.LINES)
         assert (found["format"], found["verdict"]) == ("colibri-log-verdict/1", wanted)
         assert code == {"good": 0, "bad": 1, "cannot tell": 2}[wanted]
         for one in found["findings"]:
@@ -133,29 +186,37 @@ def test_a_session_or_a_task_is_checked_alone(project: Path, capsys: Capture) ->
     assert "checked      task T-0001: 39 records" in capsys.readouterr().out
 
 
-def test_what_deeds_do_not_show_is_told_apart_from_what_is_found(
-    project: Path, capsys: Capture
-) -> None:
+def test_what_deeds_do_not_show_is_kept_apart_from_findings(project: Path, capsys: Capture) -> None:
     """Specification 19.6."""
     with opened(project) as db:
         lab = Lab(db)
         lab.deed(event="tool.begin", use="u-1", settings="a" * 64)
         begun = lab.head().seq
         lab.deed(event="tool.begin", lost=1, settings="b" * 64)
+        lab.client = "h-1"
+        lab.start("S-9")
+        lab.deed(event="tool.begin", use="u-2", class_="edit", host_session="h-1", unjudged="host")
+        lab.deed(use="u-2", class_="edit", host_session="h-1")
+        lab.use = "u-3"
+        unseen = lab.think("S-9").seq - 1
     code, out, _ = inside(capsys, "verify")
     assert code == 0
     assert [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("deeds")] == [
-        "2 recorded",
+        "4 recorded",
         f"1 tool call began and did not end: {begun}",
-        "1 tool call began without an id: their ends are not known",
+        "1 tool call whose begin and end cannot be paired: no id, or no begin, was reported",
+        f"1 call to Colibri not reported, though the host had reported before: {unseen}",
+        "1 edit not judged by the rule for edits",
         "the settings of the hooks changed 1 time",
         "1 deed could not be kept",
-        "no deed in 2 of 2 sessions",
+        "no deed in 2 of 3 sessions",
     ]
 
 
-def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys: Capture) -> None:
-    """Specification 9.8, 9.10: neither is a break, and neither is passed over."""
+def test_erased_payloads_and_open_calls_are_reported_as_facts(
+    project: Path, capsys: Capture
+) -> None:
+    """Specification 9.8, 9.10: neither is a break, and neither is left out."""
     with opened(project) as db:
         lab = Lab(db)
         lab.erase(9)
@@ -171,7 +232,7 @@ def test_erased_payloads_and_open_calls_are_facts_and_told(project: Path, capsys
     assert "not checked  erased: payloads that can no longer be read: 1 in all\n" in out
 
 
-def test_servers_may_go_on_writing(tmp_path: Path) -> None:
+def test_servers_may_keep_writing(tmp_path: Path) -> None:
     with Server(tmp_path, SERVE) as server:
         server.data("audit_session_start", intent="try", session_id="mine")
         receipt = server.call("thought_record", session_id="mine", type="plan", content="so")[
@@ -204,7 +265,7 @@ def test_every_damage_has_a_meaning_and_a_line() -> None:
 
 def test_the_verdicts_on_a_log_and_on_a_bundle_say_the_same_thing_in_the_same_words() -> None:
     """Lines, codes and what is not checked: who has read one of them can read the other."""
-    assert [*verdict.LINES.items()][:-1] == [*colibri_verify.LINES.items()]
+    assert [*verdict.LINES.items()][:-2] == [*colibri_verify.LINES.items()]
     shared = LINE_OF.keys() & colibri_verify.CODES.keys()
     assert {code: LINE_OF[code] for code in shared} == {
         code: colibri_verify.CODES[code][0] for code in shared
@@ -307,7 +368,7 @@ def test_of_many_breaks_the_first_are_shown_and_the_rest_counted(
     assert "             and 3" in out
 
 
-def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture) -> None:
+def test_a_truncated_tail_is_detected_with_a_head(project: Path, capsys: Capture) -> None:
     """Without one it cannot be detected, and the verdict says so."""
     _, head = seal_and_head(project)
     tamper(database_of(project), "DELETE FROM ledger WHERE seq > 52")
@@ -319,7 +380,7 @@ def test_a_tail_that_was_cut_off_shows_by_a_head(project: Path, capsys: Capture)
     assert "= the log was truncated, or rolled back to an older copy" in out
 
 
-def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys: Capture) -> None:
+def test_a_rewritten_log_is_detected_with_a_head_or_a_root(project: Path, capsys: Capture) -> None:
     root, head = seal_and_head(project)
     code, found = judged(project, capsys, "--head", f"54:{NO_HEX}")
     assert (code, found["findings"][0]["code"], found["findings"][0]["seq"]) == (
@@ -336,7 +397,7 @@ def test_a_log_written_anew_shows_by_a_head_and_by_a_root(project: Path, capsys:
     assert (code, found["findings"]) == (0, [])
 
 
-def test_a_file_that_breaks_off_is_bad(project: Path, capsys: Capture) -> None:
+def test_a_truncated_file_is_bad(project: Path, capsys: Capture) -> None:
     db = open_reader(str(database_of(project)))
     page: int = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger'").get
     db.close()
@@ -423,7 +484,7 @@ NOTHING: dict[str, tuple[list[str], str, int]] = {
 
 
 @pytest.mark.parametrize(("arguments", "why", "wanted"), NOTHING.values(), ids=NOTHING)
-def test_what_is_not_there_is_told_as_every_other_command_does(
+def test_what_is_missing_is_reported_as_by_every_other_command(
     project: Path, arguments: list[str], why: str, wanted: int
 ) -> None:
     (project / "empty").mkdir()
@@ -444,7 +505,7 @@ def test_a_database_of_a_newer_colibri_is_a_missing_resource(project: Path) -> N
     assert "has schema version 99" in err
 
 
-def test_an_empty_log_is_bad_for_who_has_seen_a_record(project: Path, capsys: Capture) -> None:
+def test_an_empty_log_fails_against_a_known_head(project: Path, capsys: Capture) -> None:
     no_records(project)
     code, found = judged(project / "empty", capsys, "--head", f"3:{NO_HEX}")
     assert (code, found["findings"][0]["code"]) == (1, "truncated")
@@ -522,7 +583,7 @@ NO_BUNDLES: dict[str, tuple[Callable[[Path], str], str]] = {
 
 
 @pytest.mark.parametrize(("make", "why"), NO_BUNDLES.values(), ids=NO_BUNDLES)
-def test_a_file_that_is_no_bundle_is_told_in_plain_words(
+def test_a_file_that_is_not_a_bundle_is_explained_in_plain_words(
     project: Path, make: Callable[[Path], str], why: str
 ) -> None:
     """Exit 2, one error and what to do: no table of what was not checked, no errno."""
@@ -549,6 +610,17 @@ def test_a_bundle_through_the_front_door_with_root_and_head(project: Path, capsy
     assert (code, "root-differs" in out) == (1, True)
     code, out, _ = inside(capsys, "verify", "log.colibri.json", "--head", f"99:{NO_HEX}")
     assert (code, "truncated" in out) == (1, True)
+
+
+def test_a_bundle_is_compared_with_a_checkpoint(capsys: Capture, project: Path) -> None:
+    """One that the log of the bundle got after the session had ended."""
+    index = json.loads((VECTORS / "index.json").read_bytes())
+    name = "good/checkpoint-session-given.colibri.json"
+    (published,) = (one["checkpoint"] for one in index if one["file"] == name)
+    line = "{log}@{size}:{root}".format(**published)
+    for given, code in ((line, 0), (line[:-64] + NO_HEX, 1)):
+        found = judged(project, capsys, str(VECTORS / name), "--checkpoint", given)
+        assert (found[0], len(found[1]["findings"])) == (code, code)
 
 
 def test_a_bundle_may_come_through_a_pipe(project: Path) -> None:

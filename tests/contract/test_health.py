@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
 import msgspec
 import pytest
 from msgspec import Struct
@@ -17,6 +16,7 @@ from msgspec import Struct
 import colibri
 from colibri.config import Config, load
 from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.schema import table_count
 from colibri.tools.system import Health
 from tests.contract import JSON, PATIENCE, Linked, Recording
@@ -55,8 +55,8 @@ def held(config: Config) -> Iterator[None]:
         yield
 
 
-def connect(config: Config) -> apsw.Connection:
-    return apsw.Connection(config.db_path)
+def connect(config: Config) -> Connection:
+    return Connection(config.db_path)
 
 
 # What goes in and comes out.

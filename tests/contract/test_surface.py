@@ -89,6 +89,19 @@ def test_tools_list_shows_schemas_derived_from_the_structs(tmp_path: Path) -> No
         assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
 
 
+@requirement("001:8:listing")
+def test_the_tools_that_open_the_work_ask_to_be_loaded_at_once(tmp_path: Path) -> None:
+    """Specification 5.4: hosts that hide tools behind a search would hide these too."""
+    with Server(tmp_path, COLIBRI) as server:
+        tools = server.request("tools/list")["result"]["tools"]
+    opening = {"audit_session_start", "task_next_actions", "task_update", "thought_record"}
+    assert {tool["name"] for tool in tools if "_meta" in tool} == opening
+    for tool in tools:
+        assert tool.get("_meta", {}) == (
+            {"anthropic/alwaysLoad": True} if tool["name"] in opening else {}
+        )
+
+
 @requirement("001:8:five-stages")
 def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
     """Specification 4.1, 4.2: enter is committed before the handler runs, exit after it."""

@@ -99,7 +99,7 @@ def texts(seq: int, version: int, **changed: list[str | None]) -> Row:
     return row(seq, "task.text", {"set": changed, "task_id": "T", "version": version}, "T")
 
 
-def test_a_text_that_a_call_names_and_leaves_is_held_against_what_was_there() -> None:
+def test_a_text_that_a_call_names_and_leaves_is_compared_with_the_current_one() -> None:
     given = {"title": digest_of("two"), "description": digest_of("other")}
     change = texts(2, 1, title=[None, "two"])
     ended = row(3, "call.exit", EXIT)
@@ -108,7 +108,7 @@ def test_a_text_that_a_call_names_and_leaves_is_held_against_what_was_there() ->
     assert (1, "wrong-digest") in broken(enter(given), change, ended)
 
 
-def test_a_call_that_makes_more_than_any_tool_is_told_at_once() -> None:
+def test_a_call_that_writes_more_than_any_tool_is_reported_at_once() -> None:
     changes = [texts(seq, seq, title=[None, str(seq)]) for seq in range(2, 13)]
     found = broken(enter({}), *changes, row(13, "call.exit", EXIT))
     assert (12, "stray-change") in found

@@ -24,7 +24,7 @@ def leads_back(graph: Graph, task: int, depends_on: list[int]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_way_back_is_found_exactly_if_there_is_one_and_is_a_way(seed: int) -> None:
+def test_a_cycle_is_found_exactly_if_there_is_one(seed: int) -> None:
     chance = random.Random(seed)
     graph: Graph = {one: chance.sample(range(one), min(one, 2)) for one in range(12)}
     behind = reversed_links(graph)

@@ -54,14 +54,14 @@ def test_the_rules_are_read_with_their_defaults() -> None:
         ('gate = { "" = {} }', "line 1:  is not known"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line_and_what_to_do(text: str, said: str) -> None:
+def test_an_error_names_its_line_and_what_to_do(text: str, said: str) -> None:
     """Specification 21.6."""
     with pytest.raises(Malformed) as found:
         gates.parse(text)
     assert found.value.message.startswith(said), found.value.message
 
 
-def test_a_key_whose_line_is_not_found_is_said_to_be_in_the_first() -> None:
+def test_a_key_whose_line_is_unknown_is_reported_in_the_first_line() -> None:
     """TOML may spell a key so that it is not there letter by letter."""
     with pytest.raises(Malformed, match="line 1: extra is not known"):
         gates.parse('\n"e\\u0078tra" = 1\n')
@@ -131,7 +131,7 @@ def test_what_is_not_of_a_pattern_does_not_match(pattern: str, command: str) -> 
 
 
 def test_no_pattern_makes_matching_slow() -> None:
-    """Specification 21.3: patterns that take a backtracking matcher for ever."""
+    """Specification 21.3: patterns on which a backtracking matcher never ends."""
     began = time.process_time()
     for pattern in ("*a" * 511, "a*" * 511 + "b", "*" * 1023, "(" * 1024, "*a*;" * 255):
         for command in ("a" * 4095, "a;" * 2047, "(" * 4095):
@@ -155,7 +155,7 @@ def test_the_file_of_a_project_is_read_with_its_digest(tmp_path: Path) -> None:
     assert (found.edit, found.problem, len(found.digest or "")) == ("PLAN", None, 64)
 
 
-def test_a_file_that_is_none_is_said_and_gates_everything(tmp_path: Path) -> None:
+def test_an_unreadable_gate_file_is_reported_and_blocks_every_done(tmp_path: Path) -> None:
     """Specification 21.6: a link, a pipe, a directory, what is too large or no text."""
     path = tmp_path / "colibri.toml"
 
@@ -180,8 +180,8 @@ def test_a_file_that_is_none_is_said_and_gates_everything(tmp_path: Path) -> Non
     assert "an ordinary file" in problem()
 
 
-def test_a_command_within_another_is_told_apart_from_one_that_never_ran() -> None:
-    """Specification 21.2: so that the refusal can say what is in the way."""
+def test_a_command_within_another_is_distinguished_from_one_that_never_ran() -> None:
+    """Specification 21.2: so that the refusal can name the reason."""
     assert is_like("make test", "cd app && make test")
     assert is_like("make test", "make test || true")
     assert not is_like("make test", "make tests; ls")

@@ -7,22 +7,20 @@ from hashlib import sha256
 import pytest
 
 from colibri.core import merkle
-from tests.support.example_tree import (
-    CONSISTENCY_6_TO_8,
-    EMPTY,
-    INCLUSION_5_OF_8,
-    INPUTS,
-    ROOTS,
-)
+from colibri.core.merkle import PART, GrowingTree
+from tests.support.example_tree import CONSISTENCY, EMPTY, INCLUSION, INPUTS, ROOTS
 from tests.support.naive_tree import NaiveTree
 
-SIZE = 128
+SIZE = 300
 MUTANTS = 20_000
 
 EXAMPLE = [merkle.leaf_hash(data) for data in INPUTS]
-LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(SIZE)]
-TREES = [merkle.levels(LEAVES[:size]) for size in range(SIZE + 1)]
+LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(9 * PART + 3)]
 TREE = NaiveTree(LEAVES)
+
+
+def node(size: int) -> merkle.Node:
+    return merkle.node_in(merkle.levels(LEAVES[:size]))
 
 
 def accepts_inclusion(index: int, size: int, path: Sequence[bytes]) -> bool:
@@ -57,10 +55,21 @@ def test_the_published_example_has_its_roots() -> None:
 
 
 def test_the_published_example_has_its_proofs() -> None:
-    """Inclusion(5 of 8), consistency(6 → 8)."""
-    tree = merkle.levels(EXAMPLE)
-    assert tuple(hash.hex() for hash in merkle.prove_inclusion(tree, 5)) == INCLUSION_5_OF_8
-    assert tuple(hash.hex() for hash in merkle.prove_consistency(tree, 6)) == CONSISTENCY_6_TO_8
+    """Those that a public implementation is tested with."""
+    for (index, size), proof in INCLUSION.items():
+        node = merkle.node_in(merkle.levels(EXAMPLE[:size]))
+        path = merkle.prove_inclusion(node, index, size)
+        assert tuple(hash.hex() for hash in path) == proof
+        leaf, root = EXAMPLE[index], bytes.fromhex(ROOTS[size - 1])
+        assert merkle.check_inclusion(leaf, index=index, size=size, path=path, root=root)
+    for (old, size), proof in CONSISTENCY.items():
+        node = merkle.node_in(merkle.levels(EXAMPLE[:size]))
+        path = merkle.prove_consistency(node, old, size)
+        assert tuple(hash.hex() for hash in path) == proof
+        old_root, root = (bytes.fromhex(ROOTS[n - 1]) for n in (old, size))
+        assert merkle.check_consistency(
+            old_size=old, old_root=old_root, size=size, root=root, path=path
+        )
 
 
 def test_roots_are_those_of_the_recursive_definition() -> None:
@@ -69,11 +78,35 @@ def test_roots_are_those_of_the_recursive_definition() -> None:
         assert merkle.root(LEAVES[:size]) == TREE.root(0, size)
 
 
+def test_a_growing_tree_has_the_root_of_its_leaves_at_every_size() -> None:
+    """Leaf by leaf, across the ends of its parts."""
+    tree = GrowingTree()
+    assert (tree.size, tree.root()) == (0, merkle.EMPTY_ROOT)
+    for size, leaf in enumerate(LEAVES, 1):
+        tree.push(leaf)
+        if size <= SIZE or size % PART in (0, 1, 3):
+            assert (tree.size, tree.root()) == (size, TREE.root(0, size))
+
+
+@pytest.mark.parametrize("step", [1, 100, PART, PART + 1, 5 * PART, len(LEAVES)])
+def test_a_growing_tree_tells_the_roots_of_the_parts_that_are_complete(step: int) -> None:
+    """However many leaves come at once; and whole parts are as good as their leaves."""
+    tree, parts, known = GrowingTree(), list[bytes](), GrowingTree()
+    for at in range(0, len(LEAVES), step):
+        parts += tree.extend(LEAVES[at : at + step])
+    assert parts == [TREE.root(at * PART, (at + 1) * PART) for at in range(9)]
+    known.extend_by_parts(parts)
+    assert (known.size, known.root()) == (9 * PART, TREE.root(0, 9 * PART))
+    known.extend(LEAVES[9 * PART :])
+    assert (known.size, known.root()) == (tree.size, tree.root())
+
+
 def test_every_inclusion_proof_is_the_naive_one_and_holds() -> None:
     """RFC 6962 §2.1.1: every index of every size."""
     for size in range(1, SIZE + 1):
+        node_of_tree = node(size)
         for index in range(size):
-            path = merkle.prove_inclusion(TREES[size], index)
+            path = merkle.prove_inclusion(node_of_tree, index, size)
             assert path == TREE.inclusion(index, 0, size)
             assert accepts_inclusion(index, size, path)
 
@@ -81,8 +114,9 @@ def test_every_inclusion_proof_is_the_naive_one_and_holds() -> None:
 def test_every_consistency_proof_is_the_naive_one_and_holds() -> None:
     """RFC 6962 §2.1.2: every (m, n)."""
     for size in range(1, SIZE + 1):
+        node_of_tree = node(size)
         for old in range(1, size + 1):
-            path = merkle.prove_consistency(TREES[size], old)
+            path = merkle.prove_consistency(node_of_tree, old, size)
             assert path == TREE.consistency(old, 0, size)
             assert accepts_consistency(old, size, path)
 
@@ -98,7 +132,7 @@ def test_no_inclusion_of_a_leaf_that_is_not_there_is_proved_or_accepted(
 ) -> None:
     """Refuse size 0 and an index out of range."""
     with pytest.raises(ValueError, match="no leaf"):
-        merkle.prove_inclusion(TREES[size], index)
+        merkle.prove_inclusion(node(size), index, size)
     root = merkle.root(LEAVES[:size])
     for path in ([], [LEAVES[0]], TREE.inclusion(0, 0, 8)):
         assert not merkle.check_inclusion(LEAVES[0], index=index, size=size, path=path, root=root)
@@ -110,7 +144,7 @@ def test_no_consistency_with_nothing_or_with_more_is_proved_or_accepted(
 ) -> None:
     """From size 0 anything would follow."""
     with pytest.raises(ValueError, match="no tree of"):
-        merkle.prove_consistency(TREES[size], old)
+        merkle.prove_consistency(node(size), old, size)
     for path in ([], [LEAVES[0]], TREE.consistency(6, 0, 8)):
         for old_root in (merkle.EMPTY_ROOT, TREE.root(0, 8)):
             assert not merkle.check_consistency(

@@ -60,7 +60,7 @@ def test_what_is_no_secret_is_left_alone_in_these_surroundings(name: str) -> Non
         assert redact(text) == (text, [])
 
 
-def test_the_corpus_is_as_large_as_it_is_said_to_be() -> None:
+def test_the_corpus_is_as_large_as_documented() -> None:
     assert len(SHAPES) > 400
     assert len(SURROUNDINGS) > 20
     assert len(ALIKE) > 150
@@ -188,7 +188,7 @@ def test_half_a_surrogate_pair_stops_nothing() -> None:
     assert scrub(f"\ud800 {GITHUB}") == "\ud800 [redacted:github-token]"
 
 
-def test_a_private_key_that_is_cut_off_is_as_secret() -> None:
+def test_a_truncated_private_key_is_still_a_secret() -> None:
     half = pem("PRIVATE KEY")[:200]
     assert scrub(f"{half}\n\nThen I stopped.") == "[redacted:private-key]\n\nThen I stopped."
     begin, _, body = half.partition("\n")

@@ -30,7 +30,7 @@ def test_what_cannot_be_seen_is_spelt_out(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
-def test_all_that_may_be_ignored_is_spelt_out_after_a_letter() -> None:
+def test_every_ignorable_character_is_spelt_out_after_a_letter() -> None:
     """Variation selectors, fillers, tags, joiners: a model reads them, people do not."""
     for character in ignorable():
         for text in (character, f"a{character}", f"a{character}b", f"👍{character * 2}"):

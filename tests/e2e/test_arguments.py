@@ -253,12 +253,20 @@ def test_what_fits_but_breaks_a_rule_is_refused_with_its_facts(unchanged: Server
 
 
 @pytest.mark.parametrize(
-    "search", ["\0", "ab\0cd", '"', '"""', "'; DROP TABLE tasks; --", "*", "NEAR(", "a" * 256, "-x"]
+    "search", ['"', '"""', "'; DROP TABLE tasks; --", "*", "NEAR(", "a" * 256, "-x"]
 )
 def test_no_search_causes_an_error(unchanged: Server, search: str) -> None:
     """Specification 5.12: words are searched literally; none has a special meaning."""
     page = unchanged.data("task_list", search=search)
     assert page == {"tasks": [], "total_count": 0, "next_offset": None}
+
+
+@pytest.mark.parametrize("search", ["\0", "ab\0cd", "\x1b[2J"])
+def test_a_search_for_control_characters_is_refused(unchanged: Server, search: str) -> None:
+    """Specification 5.8: no text can hold them, so that none could be found."""
+    content = unchanged.call("task_list", search=search)["structuredContent"]
+    (problem,) = content["error"]["details"]["issues"]
+    assert (problem["path"], content["error"]["code"]) == ("search", "INVALID_PARAMS")
 
 
 # What is just accepted.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.client import Server
+from tests.support.client import COLIBRI, Server
 from tests.support.ledger_reader import (
     booted,
     calls,
@@ -127,6 +127,24 @@ def _ping(id: str) -> bytes:
     """Padded, so that a pipe fills soon, but no longer than an atomic write to a pipe."""
     message = {"jsonrpc": "2.0", "id": id, "method": "ping", "params": {"pad": "x" * 2000}}
     return json.dumps(message).encode() + b"\n"
+
+
+@requires_strace
+def test_looking_at_the_queue_is_not_synced_and_claiming_from_it_is(tmp_path: Path) -> None:
+    """Specification 3.5, 8.2: task_next_actions changes something only with `claim: true`."""
+    with Server(tmp_path, COLIBRI) as server:
+        for n in range(12):
+            server.data("task_create", title=f"task {n}")
+        server.data("audit_session_start", intent="look, then take", brief=False)
+        with attached(server, "fdatasync,fsync") as trace:
+            for _ in range(10):
+                assert len(server.data("task_next_actions")["tasks"]) == 10
+            looking = trace.count("fdatasync", "fsync")
+            (task,) = server.data("task_next_actions", claim=True)["tasks"]
+            claiming = trace.count("fdatasync", "fsync") - looking
+        assert (looking, claiming > 0) == (0, True)
+        assert task["holder"] is not None
+        verified(server.database)
 
 
 @requires_strace

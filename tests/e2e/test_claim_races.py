@@ -1,6 +1,5 @@
 """Several processes at the same instant: one of them wins, and the log shows which."""
 
-import json
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.client import COLIBRI, JSON, Server
-from tests.support.ledger_reader import reading
+from tests.support.ledger_reader import records
 
 TASKS = 30
 CHANGES = 150
@@ -77,7 +76,7 @@ def test_a_resume_ends_the_changes_of_the_process_before_at_one_place(tmp_path: 
             results.extend(old.answer(id)["result"] for id in ids)
 
         def resume() -> None:
-            while len(records(tmp_path)) < CHANGES // 10:
+            while len(records(old.database)) < CHANGES // 10:
                 pass
             start(new, "S-1", resume=True)
 
@@ -86,19 +85,13 @@ def test_a_resume_ends_the_changes_of_the_process_before_at_one_place(tmp_path: 
         assert {one["structuredContent"]["data"]["error"]["code"] for one in refused} <= {
             "ERR_CLAIMED"
         }
-        log = records(tmp_path)
+        log = records(old.database)
         resumed = next(one["seq"] for one in log if one["kind"] == "session.resume")
         changes = [one["seq"] for one in log if one["kind"] == "task.text"]
         assert len(changes) == 1 + len(results) - len(refused)
         assert all(seq < resumed for seq in changes)
         new.data("task_update", task_id="T-0001", title="mine", session_id="S-1")
         assert new.data("audit_verify_chain")["valid"]
-
-
-def records(project: Path) -> list[JSON]:
-    with reading(project / "data" / "colibri.db") as db:
-        rows = db.execute("SELECT seq, kind, body FROM ledger ORDER BY seq")
-        return [{"seq": seq, "kind": kind, "said": json.loads(body)} for seq, kind, body in rows]
 
 
 def test_one_key_sent_by_two_processes_at_once_is_done_once(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from colibri import cli
 from colibri.cli.commands import erase as command
-from colibri.store import ledger
+from colibri.store import ledger, repeats
 from colibri.store.erasure import MAX_NAMED
 from colibri.store.sqlite import connection
 from colibri.store.sqlite.opening import open_reader
-from colibri.store.sqlite.search import BATCH
+from colibri.store.sqlite.task_search import BATCH
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, PATIENCE, Server, environment, execute
 from tests.support.ledger_reader import holding, reading
@@ -210,15 +210,71 @@ def test_it_says_what_is_erased_and_where_else_it_may_be(project: Path) -> None:
     backup.touch()
     code, out, err = erase(project, "R-9", "--reason", "asked for", "--yes")
     assert (code, err) == (0, "")
-    assert out.splitlines() == [
+    table, texts, rest = out.splitlines()[:3], out.splitlines()[3:-4], out.splitlines()[-4:]
+    assert table == [
         "SEQ  KIND        WHY",
         "8    call.enter  the call that wrote 9",
         "9    thought     named",
+    ]
+    assert (texts[0], texts[2]) == ("8  call.enter", "9  thought")
+    assert rest == [
         "erased 2 payloads; record 55 documents it",
         f"no trace is left in {project}/data/colibri.db and its write-ahead log",
         "not touched: backups, exported bundles, the client's logs, free space on the disk",
         f"not touched: {backup}",
     ]
+
+
+def test_a_command_is_gone_from_every_report_of_its_tool_call(project: Path) -> None:
+    """Specification 9.10: the end is named, and the begin has the same command."""
+    with opened(project) as db:
+        for event in ("tool.begin", "tool.end"):
+            Lab(db).deed(host_session="h", use="u", event=event, command=MARK)
+        seq = Lab(db).seqs("deed.text")[-1]
+    code, out, err = erase(project, str(seq), "--reason", "asked for", "--yes")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:3] == [
+        f"{seq - 2}   deed.text  reported of the same call as {seq}",
+        f"{seq}   deed.text  named",
+    ]
+    assert "no trace is left" in out
+    assert left(project) == []
+
+
+def test_what_other_records_repeat_is_said_before_and_after(project: Path) -> None:
+    """Specification 9.10: of a host without ids the begin is not known to be of the same call."""
+    with opened(project) as db:
+        for event in ("tool.begin", "tool.end"):
+            Lab(db).deed(host_session="h", event=event, command=MARK)
+        begin, end = Lab(db).seqs("deed.text")
+    (project / "data" / "colibri.db-spool").write_text("{}\n")
+    code, out, _ = erase(project, str(end), "--reason", "asked for", "--yes")
+    assert code == 0
+    repeated = f"1 other record repeats one of these texts: {begin}"
+    assert f"not erased unless you name them: {repeated}" in out.splitlines()
+    assert repeated in out.splitlines()
+    assert "no trace is left" not in out
+    assert "no trace of these payloads is left" in out
+    assert "colibri.db-spool: reports of hooks that are not recorded yet" in out
+    assert left(project) == ["colibri.db"]
+    code, out, _ = erase(project, str(begin), "--reason", "asked for", "--yes", "--json")
+    assert (code, json.loads(out)["repeated"], left(project)) == (0, [], [])
+
+
+def test_too_many_texts_are_not_looked_for_and_that_is_said(
+    project: Path, plain: None, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Specification 9.10."""
+    monkeypatch.setattr(repeats, "MAX_TEXTS", 1)
+    assert run(project, "9", "29", "--reason", "asked for", "--yes", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["repeated"] is None
+    with opened(project) as db:
+        Lab(db).deed(command="one thing", paths=["another.py"])
+        seq = Lab(db).seqs("deed.text")[-1]
+    assert run(project, str(seq), "--reason", "asked for", "--yes") == 0
+    out = capsys.readouterr().out
+    assert "more than 1 texts: whether other records repeat one is not known" in out
+    assert "no trace is left" not in out
 
 
 def test_the_record_says_what_was_erased_by_whom_and_why(
@@ -339,8 +395,8 @@ def test_at_a_terminal_it_asks_first(project: Path, answer: str, code: int) -> N
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_elsewhere_it_does_nothing_without_yes(project: Path, more: list[str]) -> None:
     before = (project / "data" / "colibri.db").read_bytes()
-    code, _, err = erase(project, "9", "--reason", "asked for", *more)
-    assert code == 1
+    code, out, err = erase(project, "9", "--reason", "asked for", *more)
+    assert (code, bool(out)) == (1, not more), "--json prints only what was erased"
     assert err == "colibri: error: nothing was erased: this cannot be undone; confirm with --yes\n"
     assert (project / "data" / "colibri.db").read_bytes() == before
 
@@ -447,7 +503,7 @@ def test_old_pages_that_a_reader_holds_are_reported_and_can_be_removed_later(
             assert run(project, "--finish") == 75
         assert "database is locked" in capsys.readouterr().err
         assert run(project, "--finish") == 0
-        assert "no trace is left" in capsys.readouterr().out
+        assert "no old page is left" in capsys.readouterr().out
         assert left(project) == []
 
 
@@ -474,3 +530,19 @@ def test_a_person_sees_the_text_before_it_is_erased(tmp_path: Path) -> None:
     assert "    the password is hunter2\n" in before
     assert "xxx… (5,000 characters)" in " ".join(before.split())
     assert record(tmp_path, short)[1]["content"] == "the password is hunter2"
+    for more in ([], ["--yes"]):
+        out = erase(tmp_path, str(short), "--reason", "it slipped in", *more)[1]
+        assert "    the password is hunter2\n" in out, "in a pipe too, and without a question"
+
+
+def test_of_very_many_texts_the_first_are_shown(
+    tmp_path: Path, plain: None, capsys: Capture
+) -> None:
+    with opened(tmp_path) as db:
+        lab = Lab(db)
+        lab.start()
+        thoughts = [lab.think(content=f"text {number}").seq for number in range(12)]
+    assert run(tmp_path, *map(str, thoughts), "--reason", "asked for", "--yes") == 0
+    out = capsys.readouterr().out
+    assert ("    text 9\n" in out, "    text 10\n" in out) == (True, False)
+    assert "… and 4 records more" in out

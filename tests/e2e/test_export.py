@@ -58,7 +58,7 @@ SCOPES = {
 
 
 @pytest.mark.parametrize(("what", "scope", "records", "proofs"), SCOPES.values(), ids=SCOPES)
-def test_each_scope_is_written_into_a_file_and_told(
+def test_each_scope_is_written_to_a_file_and_reported(
     project: Path, what: list[str], scope: JSON | None, records: int, proofs: int
 ) -> None:
     """colibri export (--session ID | --all | --thought ID…) -o FILE."""
@@ -100,6 +100,7 @@ def test_with_json_it_says_the_same_for_programs(
         "task": (scope or {}).get("task"),
         "roots": [{"session": "S-1", "root": root_of(project)}],
         "head": made["head"],
+        "checkpoint": None,
         "verdict": "good",
     }
 
@@ -246,7 +247,7 @@ UNFIT = {
 
 @pytest.mark.parametrize("damage", UNFIT.values(), ids=UNFIT)
 @pytest.mark.parametrize("command", [["export", "--all"], ["export", "--session", "S-1"]])
-def test_what_no_verifier_can_be_handed_is_not_written(
+def test_a_bundle_that_no_verifier_accepts_is_not_written(
     project: Path, damage: str, command: list[str]
 ) -> None:
     """Exit 75, and no file is left."""
@@ -319,7 +320,7 @@ def test_a_running_server_is_exported_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["out", "-"])
-def test_what_no_verifier_could_check_is_not_handed_over(project: Path, output: str) -> None:
+def test_what_no_verifier_could_check_is_not_exported(project: Path, output: str) -> None:
     """The export is checked with the receiver's code before it gets its name or goes to stdout."""
     change(project, "UPDATE meta SET value = 'mine' WHERE key = 'log'")
     code, out, err = export(project, "--all", "-o", output)
@@ -328,7 +329,7 @@ def test_what_no_verifier_could_check_is_not_handed_over(project: Path, output: 
     assert files(project) == ["data"]
 
 
-def test_a_damaged_log_is_exported_and_said_to_be_damaged(project: Path) -> None:
+def test_a_damaged_log_is_exported_and_reported_as_damaged(project: Path) -> None:
     """That is evidence too: its receiver sees what is wrong."""
     change(project, "UPDATE ledger SET at = '2026-01-01T00:00:00.000009Z' WHERE seq = 9")
     code, out, err = export(project, "--all", "-o", "out", "--json")

@@ -56,19 +56,31 @@ def reading(project: Path) -> closing[apsw.Connection]:
 
 
 def test_done_is_refused_until_the_command_was_seen(tmp_path: Path) -> None:
-    """Specification 21.1 and 21.2."""
+    """Specification 21.1, 21.2 and 21.9: and task_get says before that what is missing."""
     with at_work(tmp_path) as server:
         error = refused(server)
         assert error["reason"] == "missing"
         assert "`pytest*` with exit code 0" in error["message"]
         assert "no command of this session was seen" in error["message"]
+        (action,) = server.data("task_next_actions")["tasks"]
+        wanted = action["needs"]["DONE"]
+        assert wanted == server.data("task_get", task_id="T-0001")["needs"]["DONE"]
+        assert wanted[1].startswith(
+            "`pytest*` with exit code 0, begun after the last edit, seen by"
+        )
+        assert "no command of this session was seen" in wanted[1]
+        told = json.loads(colibri(tmp_path, "tasks", "T-0001", "--json")[1])
+        assert told["needs"]["DONE"] == wanted
         observe(tmp_path, command="ls", exit=0)
         assert "not among the last 64 commands" in refused(server)["message"]
         seq = run(tmp_path, "pytest -q tests")
+        needs = server.data("task_get", task_id="T-0001")["needs"]["DONE"]
+        assert needs == ["a thought about this attempt"]
         moved = done(server)
         assert moved["structuredContent"]["data"]["status"] == "DONE"
         report = server.data("audit_verify_chain")
         assert report["valid"], report
+    assert f"`pytest*` with exit 0 seen in #{seq}" in colibri(tmp_path, "trail")[1]
     digest = sha256(RULE.encode()).hexdigest()
     with reading(tmp_path) as db:
         said = [json.loads(body) for (body,) in db.execute(BODIES, ("task",))]
@@ -90,7 +102,7 @@ def test_done_is_refused_until_the_command_was_seen(tmp_path: Path) -> None:
         ("no-exit", "has no exit code"),
     ],
 )
-def test_what_does_not_prove_it_is_refused_and_said(
+def test_insufficient_evidence_is_refused_with_the_reason(
     tmp_path: Path, reason: str, words: str
 ) -> None:
     """Specification 21.2 and 21.3: a failed run, one with an operator, one before the last edit, a
@@ -125,7 +137,7 @@ def test_what_does_not_prove_it_is_refused_and_said(
         "pytest --token=[redacted:token]",
     ],
 )
-def test_a_command_with_an_operator_or_not_whole_is_no_evidence(
+def test_a_truncated_command_or_one_with_an_operator_is_not_evidence(
     tmp_path: Path, command: str
 ) -> None:
     """Specification 21.3."""
@@ -158,6 +170,35 @@ def test_of_a_host_without_ids_a_command_counts_if_it_ran_alone(tmp_path: Path) 
         observe(tmp_path, command="pytest", exit=0)
         assert done(server)["structuredContent"]["data"]["status"] == "DONE"
         assert server.data("audit_verify_chain")["valid"]
+
+
+def test_of_a_host_that_reports_no_begins_it_is_said_that_running_again_is_no_use(
+    tmp_path: Path,
+) -> None:
+    """Specification 21.2: as Copilot CLI with the hooks that `setup` writes."""
+    with at_work(tmp_path) as server:
+        observe(tmp_path, host="copilot", command="pytest -q", exit=0)
+        edited = observe(tmp_path, host="copilot", class_="edit", paths=("a.py",))
+        for _ in range(2):
+            seq = observe(tmp_path, host="copilot", command="pytest -q", exit=0)
+            error = refused(server)
+            assert (error["reason"], error["found"], error["last_edit"]) == (
+                "no-begin",
+                seq,
+                edited,
+            )
+            assert "the hooks of copilot report only how commands end" in error["message"]
+            assert "colibri move TASK DONE --why TEXT, or finish it on a host" in error["message"]
+        observe(tmp_path, host="copilot", event="tool.begin", command="pytest -q")
+        observe(tmp_path, host="copilot", command="pytest -q", exit=0)
+        assert done(server)["structuredContent"]["data"]["status"] == "DONE"
+
+
+def test_without_an_edit_a_begin_is_not_asked_for(tmp_path: Path) -> None:
+    """Specification 21.2."""
+    with at_work(tmp_path) as server:
+        observe(tmp_path, host="copilot", command="pytest -q", exit=0)
+        assert done(server)["structuredContent"]["data"]["status"] == "DONE"
 
 
 def test_commands_of_another_session_or_of_none_prove_nothing(tmp_path: Path) -> None:
@@ -199,6 +240,9 @@ def test_a_person_sets_the_rule_aside_with_a_reason_and_the_record_says_so(tmp_p
     with reading(tmp_path) as db:
         *_, last = [json.loads(body) for (body,) in db.execute(BODIES, ("task",))]
     assert (last["gate"]["waived"], last["gate"]["evidence"]) == (True, [])
+    words = "VERIFY → DONE, waived by a person: `pytest*` with exit 0"
+    for shown in ("trail --all", "trail T-0001", "log --kind task"):
+        assert words in colibri(tmp_path, *shown.split())[1]
     assert colibri(tmp_path, "verify")[0] == 0
 
 

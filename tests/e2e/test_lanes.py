@@ -1,14 +1,17 @@
 """Lanes, through the real server: which calls wait for which, and which never wait."""
 
+import json
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import apsw
 import pytest
 
 from tests.support.client import COLIBRI, Server
+from tests.support.faulty import program
 from tests.support.ledger_reader import (
     calls,
     create,
@@ -18,6 +21,7 @@ from tests.support.ledger_reader import (
     reading,
     verified,
 )
+from tests.support.patterns import attacks, collected, text_of
 
 SLICE = 10_000
 RECORDS = 10 * SLICE
@@ -109,6 +113,77 @@ def test_a_ping_does_not_wait_for_a_verification(
 
         pings = assert_prompt(measure, f"while {RECORDS} records are verified", capsys)
         assert_recorded(server.database, before, pings)
+
+
+TEXTS, SIZE = 40, 16 * 1024
+FROZE = (("-----BEGIN " + "PRIVATE KEY-----", "aa:        "), ("", "a("))  # the server, once
+
+
+def hurting_texts() -> list[str]:
+    """Those that froze it, and some that are made from the grammars of all patterns."""
+    every = {text for p in collected() for text in attacks(p.pattern, p.flags)}
+    chosen = [*FROZE, *Random(7).sample(sorted(every), TEXTS)]
+    return [text_of(before, body, SIZE) for before, body in chosen]
+
+
+def post_text(server: Server, text: str) -> list[object]:
+    """Send a text in every way in which one can arrive."""
+    given = {"session_id": "S-1", "type": "plan"}
+    return [
+        server.post("tools/call", {"name": text, "arguments": {}}),
+        server.post(text, {text: text}),
+        server.post_call("task_create", title=text[:200], description=text),
+        server.post_call("task_create", **{text: [text]}),
+        server.post_call("thought_record", content=text, **given),
+        server.post_call("thought_record_list", search=text[:256]),
+        server.post_call("task_list", search=text[:256]),
+        server.post_call("skill_list", search=text[:256]),
+    ]
+
+
+@pytest.mark.alone
+def test_a_ping_does_not_wait_for_texts_that_hurt_a_pattern(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Specification 3.2: whatever arrives, in calls, names, keys and skills, is read in slices."""
+    texts = hurting_texts()
+    for number, text in enumerate(texts):
+        folder = tmp_path / ".agents" / "skills" / f"x{number}"
+        folder.mkdir(parents=True)
+        head = f"---\nname: x{number}\ndescription: y\nallowed-tools: {json.dumps(text)}\n---\n"
+        (folder / "SKILL.md").write_text(head, encoding="utf-8", errors="replace")
+    with Server(tmp_path, COLIBRI) as server:
+        server.data("audit_session_start", session_id="S-1", intent="be hurt")
+        server.data("skill_list")
+
+        def measure() -> list[float]:
+            posted = [id for text in texts for id in post_text(server, text)]
+            times = ping_until(server, lambda: all(is_answered(server, id) for id in posted))
+            assert all("jsonrpc" in server.answer(id) for id in posted)
+            return times
+
+        assert len(server.data("skill_list")["skills"]) == len(texts)
+        assert_prompt(measure, f"while {8 * len(texts)} hurting texts arrive", capsys)
+        assert server.data("audit_verify_chain")["valid"] is True
+
+
+@pytest.mark.alone
+def test_a_pattern_that_takes_quadratic_time_is_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Negative control of the test before."""
+    with Server(tmp_path, program("searches-anew")) as server:
+        given = {"session_id": "S-1", "type": "plan", "content": text_of("", "eyJ-", SIZE, "")}
+        server.data("audit_session_start", session_id="S-1", intent="be hurt")
+
+        def measure() -> list[float]:
+            posted = [server.post_call("thought_record", **given) for _ in range(5)]
+            times = ping_until(server, lambda: all(is_answered(server, id) for id in posted))
+            assert all("result" in server.answer(id) for id in posted)
+            return times
+
+        with pytest.raises(AssertionError):
+            assert_prompt(measure, "while a pattern takes quadratic time", capsys)
 
 
 @pytest.mark.alone

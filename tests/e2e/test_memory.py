@@ -4,7 +4,6 @@ A limit only works if it counts everything that is kept.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,12 +63,13 @@ def test_the_limit_on_what_waits_counts_all_it_keeps(tmp_path: Path, what: str) 
                 server.send(json.dumps(message, ensure_ascii=False).encode() + b"\n")
             assert server.call("server_ping")["isError"] is False
         assert resident(server) < MOST
-        server.data("note", n=1)
-        eventually(is_normal(server), "a server that is well again")
+        # A slow machine may have put it into SAFE_MODE meanwhile, which ends by itself.
+        eventually(lambda: not server.call("note", n=1)["isError"], "a server that takes calls")
+        eventually(lambda: is_normal(server), "a server that is well again")
 
 
-def is_normal(server: Server) -> Callable[[], bool]:
-    return lambda: server.data("server_health")["condition"]["state"] == "NORMAL"
+def is_normal(server: Server) -> bool:
+    return bool(server.data("server_health")["condition"]["state"] == "NORMAL")
 
 
 def test_a_page_of_thoughts_ends_where_it_would_get_too_large(tmp_path: Path) -> None:

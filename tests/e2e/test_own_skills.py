@@ -14,7 +14,7 @@ from colibri.core.skills import between_fences, parse
 from tests.support.client import COLIBRI, JSON, TESTS, Server, execute
 
 ROOT = TESTS.parent
-SKILLS = {path.parent.name: path for path in (ROOT / ".agents" / "skills").glob("*/SKILL.md")}
+SKILLS = {path.parent.name: path for path in (ROOT / "plugin" / "skills").glob("*/SKILL.md")}
 PROGRAMS = {
     "colibri": [sys.executable, "-m", "colibri"],
     "python3 colibri_verify.py": [sys.executable, str(ROOT / "src" / "colibri_verify.py")],

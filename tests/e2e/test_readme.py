@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.support.client import COLIBRI, TESTS, Server, environment, execute, execute_raw
+from tests.support.committer import Committer
+from tests.support.ledger_writer import LOG
 
 ROOT = TESTS.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -61,7 +64,8 @@ def test_the_evidence_is_verified_as_it_says(tmp_path: Path) -> None:
     (script,) = [block for block in blocks("sh") if "colibri_verify.py" in block]
     for line in script.splitlines():
         command = (
-            re.sub("(src|scripts)/colibri", rf"{ROOT}/\1/colibri", line)
+            re.sub("^colibri ", f"{ROOT}/scripts/colibri ", line)
+            .replace("src/colibri", f"{ROOT}/src/colibri")
             .replace("S-0123456789ab", session)
             .replace("SEQ:HEX", f"{receipt['seq']}:{receipt['head']}")
             .replace("SIZE:HEX", root)
@@ -86,3 +90,22 @@ def test_it_begins_with_what_it_is_for_and_a_picture() -> None:
     (picture,) = re.findall(r"!\[[^]]{20,}\]\(([^)]+)\)", opening)
     assert (ROOT / picture).read_bytes().startswith(b"\x89PNG")
     assert (ROOT / picture).stat().st_size < 200_000
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
+def test_a_newcomer_gets_to_a_pushed_witness_that_verify_names(tmp_path: Path) -> None:
+    """README, "Keep a witness outside": in a project of theirs that has a remote."""
+    ann = Committer(tmp_path)
+    ann.remote()
+    (script,) = [block for block in blocks("sh") if "witness --push" in block]
+    said = {}
+    for line in script.splitlines():
+        command = f"{ROOT}/scripts/{line}"
+        done = execute(["sh", "-c", command], cwd=ann.project, env=ann.environment())
+        assert (line, done.returncode, done.stderr) == (line, 0, "")
+        said[line.split()[1]] = done.stdout
+    commit = ann.refs()[f"refs/colibri/remotes/origin/{LOG}"]
+    promised = re.findall('"(held to record .*)"', script)[0]
+    told = promised.replace("1a2b3c4d5e", commit[:10])
+    assert told in " ".join(said["verify"].split())
+    assert (ann.project / ".git" / "hooks" / "pre-push").exists()

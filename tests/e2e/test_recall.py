@@ -13,6 +13,10 @@ def test_a_search_is_answered_or_refused_whatever_it_asks(tmp_path: Path) -> Non
             server.data("thought_record", type="plan", content=f'pelican {number} OR "x" NEAR y')
         for question in HOSTILE.values():
             short = question.encode(errors="ignore").decode()[:256]
+            if "\0" in short:
+                refused = server.call("thought_record_list", search=short)["structuredContent"]
+                assert "control characters" in str(refused["error"]["details"]["issues"])
+                continue
             found = server.data("thought_record_list", search=short, limit=3)
             assert len(found["records"]) <= 3
             if "pelican" in short:

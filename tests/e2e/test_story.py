@@ -1,19 +1,18 @@
 """The story of an agent, through the official client: plan, work, crash, resume."""
 
-import json
 import os
 import re
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
-import apsw
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from tests.support import engines, ledger_reader
 from tests.support.client import COLIBRI, JSON, environment
 
 PATIENCE = 60.0
@@ -52,17 +51,15 @@ class Agent:
 @asynccontextmanager
 async def connected(project: Path) -> AsyncIterator[Agent]:
     command, *args = COLIBRI
-    server = StdioServerParameters(command=command, args=args, cwd=project, env=environment())
+    env = environment(**engines.environment(project))
+    server = StdioServerParameters(command=command, args=args, cwd=project, env=env)
     with anyio.fail_after(PATIENCE), (project / "stderr").open("a") as errlog:
         async with Client(stdio_client(server, errlog=errlog)) as client:
             yield Agent(client)
 
 
 def records(project: Path) -> list[JSON]:
-    with closing(apsw.Connection(str(project / "data" / "colibri.db"))) as db:
-        rows = db.execute("SELECT seq, kind, session, task, agent, body FROM ledger ORDER BY seq")
-        names = ("seq", "kind", "session", "task", "agent", "said")
-        return [dict(zip(names, (*row[:-1], json.loads(row[-1])), strict=True)) for row in rows]
+    return ledger_reader.records(project / "data" / "colibri.db")
 
 
 async def plan_and_die(project: Path) -> None:
@@ -150,16 +147,29 @@ def test_an_agent_plans_works_dies_and_resumes(tmp_path: Path) -> None:
     log = records(tmp_path)
     opened = {one["said"]["intent"]: one["session"] for one in log if one["kind"] == "session.open"}
     mine, others, beside = (opened[what] for what in ("make it faster", "look around", WEEDS))
+    agents = {mine: "ada", others: "eve", beside: "bea"}
     made = [one for one in log if one["kind"] in ("task", "task.text", "thought")]
-    assert {(one["session"], one["agent"]) for one in made} == {(mine, "ada"), (beside, "bea")}
+    assert {one["session"] for one in made} == {mine, beside}
     changes = [one for one in made if one["session"] == mine]
     entered = [one for one in log if one["kind"] == "call.enter"]
     assert all(one["said"]["client"] for one in entered)
-    assert {one["session"] for one in entered[1:]} <= {mine, others, beside, None}
+    assert {one["call"] for one in entered} == {one["call"] for one in log}
+    starts = [one["call"] for one in entered if _opens_a_session(one)]
+    nameless = [one for one in log if one["session"] is None]
+    assert [(one["kind"], one["call"]) for one in nameless] == [("call.enter", c) for c in starts]
+    assert [one["agent"] for one in nameless] == [*agents.values()]
+    named = [one for one in log if one["session"] is not None]
+    assert all(one["agent"] == agents[one["session"]] for one in named)
     resumed = [one for one in log if one["kind"] == "session.resume"]
     assert [one["session"] for one in resumed] == [mine]
     moves = [one["said"]["set"]["status"][1] for one in changes if "status" in _set(one)]
     assert moves.count("DONE") == len(PLAN)
+
+
+def _opens_a_session(enter: JSON) -> bool:
+    """Whether the server chose the id, which therefore is not known before the call."""
+    said = enter["said"]
+    return said["tool"] == "audit_session_start" and "session_id" not in said["arguments"]
 
 
 def _set(record: JSON) -> JSON:

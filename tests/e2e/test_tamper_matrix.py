@@ -1,32 +1,39 @@
-"""What the server detects by itself, and what only an external head reveals."""
+"""What the server detects by itself, and what only a head or a witness from outside reveals."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import pytest
 
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
 from colibri.core.rows import Row
-from colibri.store import ledger
+from colibri.store import heads, ledger
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.verify import verify
-from tests.support.client import COLIBRI, JSON, Server
+from tests.support.client import COLIBRI, JSON, Server, environment, execute
 from tests.support.ledger_writer import Lab, disable_triggers, no_pause, opened
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
 Attack = Callable[["Scene"], None]
 DATABASE = Path("data") / "colibri.db"
 
 
 class Scene(NamedTuple):
-    """A project whose server is down, an older copy of it, and its client's receipts."""
+    """A project whose server is down, an older copy of it, its client's receipts, and what was
+    kept elsewhere: heads in the state directory, and a checkpoint at a git remote.
+    """
 
     project: Path
     older: Path
+    state: Path
+    remote: Path
     receipts: dict[str, JSON]
 
     @property
@@ -37,13 +44,28 @@ class Scene(NamedTuple):
         seq: int = self.receipts[name]["seq"]
         return seq
 
+    def colibri(self, *arguments: str) -> tuple[int, JSON]:
+        """A command as its user runs it, who has no state directory: exit code, and its JSON."""
+        command = [*COLIBRI[:-1], *arguments, "--json"]
+        done = execute(command, cwd=self.project, env=self._environment())
+        return done.returncode, json.loads(done.stdout)
+
+    def git(self, *arguments: str) -> None:
+        who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        done = execute(["git", *who, *arguments], cwd=self.project, env=self._environment())
+        assert done.returncode == 0, done.stderr
+
+    def _environment(self) -> dict[str, str]:
+        nowhere = str(self.project / "empty")
+        return environment(HOME=nowhere, XDG_STATE_HOME=nowhere, GIT_CONFIG_NOSYSTEM="1")
+
 
 class Client(Server):
     """A client that keeps the receipt of each call under a name."""
 
-    def __init__(self, project: Path, receipts: dict[str, JSON]) -> None:
-        super().__init__(project, COLIBRI)
-        self._receipts = receipts
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.project, COLIBRI, XDG_STATE_HOME=str(scene.state))
+        self._receipts = scene.receipts
 
     def keep(self, name: str, tool: str, /, **arguments: Any) -> None:
         result = self.call(tool, **arguments)
@@ -61,31 +83,48 @@ class Client(Server):
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """Two sealed sessions, a task, two open sessions, a read; by the real server, in two runs."""
-    scene = Scene(tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("older"), {})
-    with Client(scene.project, scene.receipts) as server:
+    new = tmp_path_factory.mktemp
+    scene = Scene(new("project"), new("older"), new("state"), new("remote"), {})
+    with Client(scene) as server:
         server.seal_three_thoughts("first")
         server.keep("task", "task_create", title="mend it")
         assert server.close() == 0
     shutil.copytree(scene.project / "data", scene.older / "data")
-    with Client(scene.project, scene.receipts) as server:
+    with Client(scene) as server:
         server.seal_three_thoughts("second")
         server.keep("open third", "audit_session_start", intent="go on", session_id="third")
         server.keep("read", "task_list")
         server.keep("last", "audit_session_start", intent="and on", session_id="fourth")
         assert server.close() == 0
+    (scene.project / ".gitignore").write_text("data/\nempty/\nstate/\n")
+    scene.git("init", "-q", "--bare", str(scene.remote))
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("add", "."),
+        ("commit", "-q", "-m", "first"),
+        ("remote", "add", "origin", str(scene.remote)),
+    ):
+        scene.git(*words)
+    code, done = scene.colibri("witness", "--push")
+    assert (code, done["pushed"]) == (0, "origin")
     return scene
 
 
 @pytest.fixture
 def scene(original: Scene, tmp_path: Path) -> Scene:
-    shutil.copytree(original.project / "data", tmp_path / "data")
-    return original._replace(project=tmp_path)
+    """The same at a place of its own, and what was kept of it there."""
+    for name in ("data", ".git"):
+        shutil.copytree(original.project / name, tmp_path / name)
+    shutil.copytree(original.state, tmp_path / "state")
+    (kept,) = (tmp_path / "state").rglob("*.jsonl")
+    kept.write_text(kept.read_text().replace(str(original.project), str(tmp_path)))
+    return original._replace(project=tmp_path, state=tmp_path / "state")
 
 
 @contextmanager
-def intruder(scene: Scene) -> Iterator[apsw.Connection]:
+def intruder(scene: Scene) -> Iterator[Connection]:
     """A raw connection, without triggers."""
-    db = apsw.Connection(str(scene.database))
+    db = Connection(str(scene.database))
     disable_triggers(db)
     yield db
     db.close()
@@ -104,7 +143,7 @@ def sql(*statements: str) -> Attack:
     return attack
 
 
-def forged(db: apsw.Connection, head: Head, *, at: str, call: str, kind: str, body: bytes) -> None:
+def forged(db: Connection, head: Head, *, at: str, call: str, kind: str, body: bytes) -> None:
     """Write a well-formed record after a head, over any existing one."""
     nonce, seq = bytes(32), head.seq + 1
     payload = form.commitment(nonce, body)
@@ -246,11 +285,36 @@ UNSEEN: dict[str, tuple[Attack, str]] = {
 }
 
 
-def verdict(scene: Scene) -> JSON:
-    with Server(scene.project, COLIBRI) as server:
+def verdict(scene: Scene, state: Path | None = None) -> JSON:
+    """What the server finds, with what a state directory holds; else with an empty one."""
+    home = str(state or scene.project / "empty")
+    with Server(scene.project, COLIBRI, XDG_STATE_HOME=home) as server:
         found = server.data("audit_verify_chain")
         assert server.close() == 0
     return found
+
+
+def breaks_with_heads(scene: Scene) -> list[str]:
+    """What is found with the heads of the state directory."""
+    with closing(open_reader(str(scene.database))) as db:
+        log = scene.receipts["last"]["log"]
+        kept = heads.read(str(scene.state / "colibri"), log, heads.here(str(scene.database)))
+        assert kept.found
+        return [broken.what for broken in verify(db, witnesses=kept, pause=no_pause).breaks]
+
+
+def breaks_with_git(scene: Scene, *, fetched: bool = False) -> list[str]:
+    """What `colibri verify` finds with the pushed checkpoint alone: as this repository has it, or
+    after all of it was deleted here and fetched again."""
+    if fetched:
+        shutil.rmtree(scene.project / ".git" / "refs" / "colibri")
+        code, found = scene.colibri("witness", "list", "--fetch")
+        assert (code, [one["remote"] for one in found["witnesses"]]) == (0, ["origin"])
+    code, found = scene.colibri("verify")
+    assert (code, found["verdict"]) == ((1, "bad") if found["findings"] else (0, "good"))
+    kept = [(one["kind"], one["remote"]) for one in found["witnesses"] or ()]
+    assert kept in ([("ref", "origin")], [])
+    return [one["code"] for one in found["findings"]]
 
 
 def noted(found: JSON) -> list[str]:
@@ -267,9 +331,23 @@ def breaks_with_head(scene: Scene) -> list[str]:
 
 def test_an_untouched_log_is_valid_and_says_what_it_cannot_know(scene: Scene) -> None:
     """The harness must be able to pass."""
-    assert breaks_with_head(scene) == []
+    assert breaks_with_head(scene) == breaks_with_heads(scene) == breaks_with_git(scene) == []
+    assert scene.colibri("verify")[1]["held_to"] == scene.seq("last")
     found = verdict(scene)
     assert (found["valid"], found["breaks"], noted(found)) == (True, [], ["outside-head"])
+    assert (found["witnesses"], found["held_to"]) == ([], None)
+    assert found["newer"] == found["head"]["seq"]
+
+
+def test_what_is_newer_than_the_newest_witness_is_counted(scene: Scene) -> None:
+    """Specification 24.7: it can be cut off unnoticed, and the verdict says how much that is."""
+    held = verdict(scene, scene.state)["held_to"]  # up to the end of the server before
+    with Server(scene.project, COLIBRI, XDG_STATE_HOME=str(scene.project / "empty")) as server:
+        server.data("task_create", title="seen by no witness")
+        assert server.close() == 0
+    found = verdict(scene, scene.state)
+    assert (found["valid"], found["held_to"]) == (True, held + 2)  # its own call, at its end
+    assert found["newer"] == found["head"]["seq"] - found["held_to"] > 0
 
 
 @pytest.mark.parametrize(("attack", "what"), SEEN.values(), ids=SEEN.keys())
@@ -277,6 +355,8 @@ def test_the_server_detects_by_itself(scene: Scene, attack: Attack, what: str) -
     """What the chain, the comparison of columns and the seals catch without help."""
     attack(scene)
     assert what in breaks_with_head(scene)
+    assert what in breaks_with_git(scene)
+    assert what in breaks_with_heads(scene)
     found = verdict(scene)
     assert found["valid"] is False
     assert found["broken_count"] >= 1
@@ -284,10 +364,14 @@ def test_the_server_detects_by_itself(scene: Scene, attack: Attack, what: str) -
 
 
 @pytest.mark.parametrize(("attack", "what"), UNSEEN.values(), ids=UNSEEN.keys())
-def test_only_an_external_head_reveals(scene: Scene, attack: Attack, what: str) -> None:
-    """Missed, and the answer says so."""
+def test_only_what_was_kept_outside_reveals(scene: Scene, attack: Attack, what: str) -> None:
+    """Specification 24.6: missed without a witness, and the answer says so; seen with one."""
     attack(scene)
     assert breaks_with_head(scene)[0] == what
+    assert breaks_with_git(scene) == breaks_with_git(scene, fetched=True) == ["diverged"]
+    assert set(breaks_with_heads(scene)) == {"diverged"}
+    seen = verdict(scene, scene.state)
+    assert (seen["valid"], seen["breaks"][0]["what"]) == (False, "diverged")
     found = verdict(scene)
     assert (found["valid"], found["breaks"]) == (True, [])
     assert noted(found) == ["outside-head"]

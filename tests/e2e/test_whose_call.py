@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import engines
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.ledger_reader import reading
 from tests.support.task_client import refusal
@@ -396,6 +397,7 @@ def test_a_key_counts_for_its_tool_and_for_thoughts_in_its_session(tmp_path: Pat
 
 def test_the_first_answer_counts_for_a_key_with_a_secret(tmp_path: Path) -> None:
     """Specification 6.17: what redaction replaced cannot be compared."""
+    engines.require_sqlite("it looks into the files")
     secret = "ghp_" + "A1b2C3d4" * 4 + "E5f6"
     with Server(tmp_path, COLIBRI) as server:
         first = server.data("task_create", title=f"use {secret}", key="k")
@@ -405,6 +407,7 @@ def test_the_first_answer_counts_for_a_key_with_a_secret(tmp_path: Path) -> None
 
 
 def test_a_secret_in_a_thought_that_comes_with_a_move_is_never_stored(tmp_path: Path) -> None:
+    engines.require_sqlite("it looks into the files")
     secret = "ghp_" + "A1b2C3d4" * 4 + "E5f6"
     with Server(tmp_path, COLIBRI) as server:
         start(server, "S-1")

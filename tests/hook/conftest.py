@@ -1,4 +1,7 @@
-"""A project with a ledger, and the real program run on payloads of real hosts."""
+"""A project with a ledger, and the real program run on payloads of real hosts.
+
+Some modules run twice, with the ledger in a file and on PostgreSQL: the fixture `engine` chooses.
+"""
 
 import json
 import os
@@ -13,17 +16,22 @@ import pytest
 
 from colibri.store.sqlite import opening
 from tests.hook.fixtures import environment, payload
-from tests.support.client import Server, execute
+from tests.support import engines
+from tests.support.client import Server
 from tests.support.client import environment as bare
+from tests.support.ledger_reader import reading, verified
+from tests.support.program import UNMEASURED
 
+# As hosts run it. Not measured for coverage, which hangs if the alarm rings while it is saved.
 HOOK = (sys.executable, "-m", "colibri", "hook")
-# The same with all the time of the world: for tests that are not about time, on busy machines.
-PATIENT = (
-    sys.executable,
-    "-c",
-    "import sys; from colibri.hook import clock; clock.SECONDS = clock.SECONDS_AT_END = 60.0;"
-    " sys.argv = ['colibri', 'hook']; from colibri.__main__ import main; main()",
+_SLOWLY = (
+    "import sys; from colibri.hook import clock; clock.SECONDS = clock.SECONDS_AT_END = 60.0; {}"
+    " sys.argv = ['colibri', 'hook']; from colibri.__main__ import main; main()"
 )
+# The same with all the time of the world: for tests that are not about time, on busy machines.
+PATIENT = (sys.executable, "-c", _SLOWLY.format(""))
+# One that soon stops waiting for the database, and then has all that time to spool.
+HURRIED = (sys.executable, "-c", _SLOWLY.format("clock._FOR_SPOOL = 59.9;"))
 
 
 class Said(NamedTuple):
@@ -47,32 +55,36 @@ class Project:
         return self.database.with_name(self.database.name + end)
 
     def make_ledger(self) -> None:
-        opening.close(
-            opening.open_writer(
-                str(self.database),
-                lock_timeout=5,
-                monotonic=time.monotonic,
-                sleep=time.sleep,
-                stamp="now",
-                new_log=lambda: "colibri/" + os.urandom(16).hex(),
-            )
-        )
+        if engines.chosen() == "postgres":
+            engines.schema_of(self.root)
+            return
+        opening.open_writer(
+            str(self.database),
+            lock_timeout=5,
+            monotonic=time.monotonic,
+            sleep=time.sleep,
+            stamp="now",
+            new_log=lambda: "colibri/" + os.urandom(16).hex(),
+        ).close()
 
     def environment(self, host: str, **extra: str) -> dict[str, str]:
         told = environment(host) if host else {}
         here = {name: value.replace("/project", str(self.root)) for name, value in told.items()}
-        return {**bare(), "HOME": str(self.home), **here, **extra}
+        ledger = engines.environment(self.root)
+        return {**bare(), "HOME": str(self.home), **here, **ledger, **extra}
 
     def payload(self, host: str, name: str, **changes: Any) -> bytes:
         """A real payload, as if the host worked here."""
         text = json.dumps(payload(host, name)).replace("/project", str(self.root))
         return json.dumps({**json.loads(text), **changes}).encode()
 
-    def start(self, data: bytes, host: str = "claude-code", **env: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, data: bytes, program: tuple[str, ...] = PATIENT, **env: str
+    ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            PATIENT,
+            program,
             cwd=self.root,
-            env=self.environment(host, **env),
+            env=self.environment("claude-code", **(UNMEASURED if program is HOOK else {}), **env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,7 +108,7 @@ class Project:
         ended = subprocess.run(
             program,
             cwd=self.root,
-            env=self.environment(host, **env),
+            env=self.environment(host, **(UNMEASURED if program is HOOK else {}), **env),
             input=data,
             capture_output=True,
             timeout=100,
@@ -113,12 +125,9 @@ class Project:
 
     def records(self, kind: str = "deed") -> list[dict[str, Any]]:
         """The payloads of a kind of record, with their headers, in order."""
-        reader = opening.open_reader(str(self.database))
-        try:
+        with reading(self.database) as reader:
             query = "SELECT body, seq, call, session, task, agent FROM ledger WHERE kind = ?"
             rows: list[Any] = reader.execute(f"{query} ORDER BY seq", (kind,)).fetchall()
-        finally:
-            reader.close()
         names = ("seq", "call", "session", "task", "agent")
         return [
             {**json.loads(body), **dict(zip(names, header, strict=True))} for body, *header in rows
@@ -128,8 +137,10 @@ class Project:
         return self.records("deed.text")
 
     def lost(self) -> int:
-        path = self.beside("-lost")
-        return int(path.read_text()) if path.exists() else 0
+        """How many are counted, next to the database or in the state directory."""
+        elsewhere = Path(os.environ["XDG_STATE_HOME"]).glob("colibri/lost/*")
+        counters = [self.beside("-lost"), *elsewhere]
+        return sum(int(path.read_text()) for path in counters if path.exists())
 
     def spooled(self) -> list[dict[str, Any]]:
         path = self.beside("-spool")
@@ -138,20 +149,34 @@ class Project:
 
     def verify(self) -> None:
         """The ledger is good, by its own verifier."""
-        command = (sys.executable, "-m", "colibri", "verify", "--project", str(self.root))
-        ended = execute(command, env=self.environment(""))
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        verified(self.database)
 
     def server(self, **env: str) -> Server:
         return Server(self.root, (sys.executable, "-m", "colibri", "serve"), handshake=True, **env)
 
 
+ON_BOTH = {"test_gate", "test_hook"}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    engines.parametrize(metafunc, ON_BOTH, set())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine that holds the ledgers of this test."""
+    name = getattr(request, "param", "sqlite")
+    with engines.use(name):
+        yield name
+
+
 @pytest.fixture
-def bare_project(tmp_path: Path) -> Project:
+def bare_project(tmp_path: Path) -> Iterator[Project]:
     """One without a ledger."""
     (tmp_path / "project").mkdir()
     (tmp_path / "home").mkdir()
-    return Project(tmp_path / "project", tmp_path / "home")
+    yield Project(tmp_path / "project", tmp_path / "home")
+    engines.release(tmp_path)
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ import pytest
 
 from tests.hook.conftest import Project
 from tests.hook.fixtures import expected
+from tests.support import engines
 from tests.support.client import Server
 
 RULE = '[gate.edit]\nstate = "APPLY"\n'
+DONE = 'command = "x"\n'
 EDITS = {
     "claude-code": "PreToolUse.Edit",
     "codex": "PreToolUse.apply_patch",
@@ -83,19 +85,19 @@ def test_a_task_in_an_earlier_state_is_named_with_the_way_to_the_right_one(
 
 
 @pytest.mark.parametrize(
-    ("host", "name", "rule"),
+    ("host", "name", "rule", "why"),
     [
-        ("claude-code", "PreToolUse.Edit", None),
-        ("claude-code", "PreToolUse.Edit", '[gate.done]\ncommand = "x"\n'),
-        ("claude-code", "PreToolUse.Edit", "[gate.edit]\nstate = 'NOWHERE'\n"),
-        ("claude-code", "PreToolUse.Bash", RULE),
-        ("claude-code", "PostToolUse.Edit", RULE),
-        ("cline", "PreToolUse.editor", RULE),
-        ("opencode", "tool.execute.before.edit", RULE),
+        ("claude-code", "PreToolUse.Edit", None, None),
+        ("claude-code", "PreToolUse.Edit", "[gate.done]\n" + DONE, None),
+        ("claude-code", "PreToolUse.Edit", "[gate.edit]\nstate = 'NOWHERE'\n", "rules"),
+        ("claude-code", "PreToolUse.Bash", RULE, None),
+        ("claude-code", "PostToolUse.Edit", RULE, None),
+        ("cline", "PreToolUse.editor", RULE, "host"),
+        ("opencode", "tool.execute.before.edit", RULE, "host"),
     ],
 )
-def test_what_the_rule_does_not_clearly_forbid_passes(
-    project: Project, host: str, name: str, rule: str | None
+def test_what_the_rule_does_not_clearly_forbid_passes_and_the_deed_says_what_was_not_judged(
+    project: Project, host: str, name: str, rule: str | None, why: str | None
 ) -> None:
     """Specification 21.8: no rule, a broken one, no edit, a host that would end its session."""
     if rule is not None:
@@ -103,19 +105,57 @@ def test_what_the_rule_does_not_clearly_forbid_passes(
     with at_work(project, host, name) as server:
         server.data("audit_session_start", intent="x", brief=False)
         assert project.hook(host, name) == ('{"cancel":false}' if host == "cline" else "")
-        assert project.records()[0]["event"] != "tool.denied"
+        (deed,) = project.records()
+        assert deed["event"] != "tool.denied"
+        assert deed.get("unjudged") == why
+    project.verify()
 
 
-def test_an_edit_of_a_host_that_works_in_no_session_passes(project: Project) -> None:
+def test_an_edit_of_a_host_that_works_in_no_session_passes_and_the_deed_says_so(
+    project: Project,
+) -> None:
     """Specification 21.8."""
     (project.root / "colibri.toml").write_text(RULE)
     assert project.hook("claude-code", "PreToolUse.Edit") == ""
-    assert [deed["event"] for deed in project.records()] == ["tool.begin"]
+    (deed,) = project.records()
+    assert (deed["event"], deed["unjudged"]) == ("tool.begin", "session")
+    project.verify()
 
 
-def test_an_edit_passes_where_the_ledger_cannot_be_read(project: Project) -> None:
-    """Specification 21.8: and the gap is kept in the spool, or where time runs out as a number."""
-    (project.root / "colibri.toml").write_text(RULE)
+@pytest.mark.parametrize(
+    ("rule", "why"), [(RULE, "ledger"), ("[gate.edit", "rules"), ("[gate.done]\n" + DONE, None)]
+)
+def test_an_edit_passes_where_the_ledger_cannot_be_read_and_the_deed_says_so(
+    project: Project, rule: str, why: str | None
+) -> None:
+    """Specification 21.8: kept in the spool, and recorded with it; or counted, without time."""
+    engines.require_sqlite("a file that is damaged")
+    (project.root / "colibri.toml").write_text(rule)
+    ledger = project.database.read_bytes()
     project.database.write_bytes(b"no database" * 1000)
     assert project.hook("claude-code", "PreToolUse.Edit") == ""
     assert len(project.spooled()) + project.lost() == 1
+    assert [one["deed"]["unjudged"] for one in project.spooled()] in ([why], [])
+    project.database.write_bytes(ledger)
+    project.hook("claude-code", "PostToolUse.Edit")
+    late = [deed for deed in project.records() if deed["late"]]
+    assert [deed.get("unjudged") for deed in late] in ([why], [])
+    project.verify()
+
+
+def test_what_an_older_version_left_in_the_spool_is_recorded(project: Project) -> None:
+    """Specification 20.8: its lines do not say whether a rule could judge."""
+    engines.require_sqlite("it breaks the file")
+    (project.root / "colibri.toml").write_text(RULE)
+    ledger = project.database.read_bytes()
+    project.database.write_bytes(b"no database" * 1000)
+    project.hook("claude-code", "PreToolUse.Edit")
+    project.database.write_bytes(ledger)
+    lines = project.spooled()
+    assert len(lines) == 1
+    del lines[0]["deed"]["unjudged"]
+    project.beside("-spool").write_text(json.dumps(lines[0]) + "\n")
+    project.hook("claude-code", "PostToolUse.Edit")
+    assert [deed["event"] for deed in project.records()] == ["tool.begin", "tool.end"]
+    assert project.lost() == 0
+    project.verify()

@@ -3,17 +3,24 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from colibri.core import canonical
-from tests.hook.conftest import Project
+from colibri.store import moved
+from colibri.store.sqlite.connection import connect
+from tests.hook.conftest import HOOK, Project
 from tests.hook.fixtures import KEPT, RECORDED, expected
-from tests.support.client import Server
+from tests.support import engines
+from tests.support.client import Server, execute_raw
+from tests.support.program import UNMEASURED
 
 SESSION = RECORDED["claude-code"]["environment"]["CLAUDE_CODE_SESSION_ID"]
 
@@ -47,7 +54,7 @@ def test_a_session_of_a_real_host_becomes_deeds(project: Project, host: str) -> 
         members = {"host_session": "session", "host_agent": "agent", "host_version": "version"}
         for member in ("event", "use", "tool", "class", "exit", "duration_ms", *members):
             assert deed[member] == told.get(members.get(member, member)), (name, member)
-        assert (deed["late"], deed["lost"], deed["session"]) == (None, 0, None)
+        assert (deed["late"], deed["session"]) == (None, None)
     assert project.lost() == 0
     project.verify()
 
@@ -74,6 +81,19 @@ def test_an_edit_is_recorded_with_what_is_on_disk(project: Project) -> None:
     assert edit["files"] == [{"n": 0, "sha256": sha256("HELLO\n"), "size": 6}]
     assert (text["paths"], text["tree"]) == (["a.txt"], ".")
     assert missing["files"] == [{"n": 0, "sha256": None, "size": None}]
+
+
+def test_an_edit_that_begins_is_recorded_with_what_it_finds(project: Project) -> None:
+    """Specification 20.6: so that what was taken back before it is no part of the change."""
+    (project.root / "a.txt").write_text("hello\n")
+    project.hook("claude-code", "PreToolUse.Write")
+    project.hook("claude-code", "PreToolUse.Read")
+    edit, read = project.records()
+    assert (edit["event"], edit["files"]) == (
+        "tool.begin",
+        [{"n": 0, "sha256": sha256("hello\n"), "size": 6}],
+    )
+    assert read["files"] == []
 
 
 def test_only_regular_files_in_the_work_tree_are_read(project: Project, tmp_path: Path) -> None:
@@ -103,6 +123,17 @@ def test_only_regular_files_in_the_work_tree_are_read(project: Project, tmp_path
     assert [one["sha256"] for one in deed["files"]] == [None] * 7 + [sha256("y")]
     shown = ["link", None, "pipe", "large", "sub", None, "a\\x00b", "n\\nl\\x1b[31m"]
     assert text["paths"] == shown
+
+
+def test_a_path_longer_than_any_is_not_followed(project: Project) -> None:
+    """Following its parts would take quadratic time, and the parts of a directory gigabytes."""
+    given = {"tool_input": {"file_path": "a/" * 500_000}}
+    data = project.payload("claude-code", "PostToolUse.Write", **given)
+    assert project.send(data, program=HOOK).code == 0
+    data = project.payload("codex", "PostToolUse.Bash", cwd="a/" * 10_000)
+    assert project.send(data, "codex", program=HOOK).code == 0
+    assert [deed["host"] for deed in project.records()] == ["claude-code", "codex"]
+    assert project.records()[0]["files"] == [{"n": 0, "sha256": None, "size": None}]
 
 
 def test_a_project_that_is_reached_through_a_link_is_the_same(
@@ -184,16 +215,27 @@ def test_what_is_reported_twice_is_recorded_once(project: Project) -> None:
 
 def test_a_project_without_a_ledger_is_left_alone(bare_project: Project) -> None:
     """Specification 20.4."""
+    engines.require_sqlite("a ledger that does not exist")
     assert bare_project.hook("claude-code", "SessionStart.startup") == ""
     assert bare_project.hook("claude-code", "PostToolUse.Bash") == ""
     assert bare_project.send(b"no JSON").out == ""
     assert list(bare_project.root.iterdir()) == []
 
 
+def test_a_ledger_that_was_moved_is_left_alone_and_the_deed_waits(project: Project) -> None:
+    """The spool is next to the file, wherever the ledger is."""
+    engines.require_sqlite("a file is moved")
+    with closing(connect(str(project.database), "write")) as db:
+        moved.set_mark(db, moved.Mark(moved.FINISHED, "postgresql://db.example.org/x#colibri"))
+    project.hook("claude-code", "PostToolUse.Bash")
+    assert (project.records(), project.beside("-spool").stat().st_size > 0) == ([], True)
+
+
 def test_the_project_is_the_one_that_the_host_names_and_not_one_it_inherited(
     project: Project, tmp_path: Path
 ) -> None:
     """Specification 20.4: `cd` moves cwd; Codex inside Claude Code inherits CLAUDE_PROJECT_DIR."""
+    engines.require_sqlite("the environment names a server for every directory")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     project.hook("claude-code", "PreToolUse.Bash", cwd=str(elsewhere))
@@ -355,7 +397,7 @@ def test_an_agent_that_stops_without_a_word_is_reminded_once(project: Project) -
     assert second["output"] is None
 
 
-def test_an_agent_that_said_what_it_did_stops_in_peace(project: Project) -> None:
+def test_an_agent_that_recorded_its_work_is_not_reminded(project: Project) -> None:
     """Specification 20.11."""
     with project.server(CLAUDE_CODE_SESSION_ID=SESSION) as server:
         worked(server, project)
@@ -368,7 +410,7 @@ def test_an_agent_that_said_what_it_did_stops_in_peace(project: Project) -> None
         assert json.loads(project.hook("claude-code", "Stop"))["decision"] == "block"
 
 
-def test_nobody_is_reminded_who_holds_no_task_or_is_not_known(project: Project) -> None:
+def test_no_reminder_without_a_held_task_or_a_known_session(project: Project) -> None:
     """Specification 20.11."""
     assert project.hook("claude-code", "Stop") == ""
     with project.server(CLAUDE_CODE_SESSION_ID=SESSION) as server:
@@ -418,25 +460,85 @@ def test_a_folder_of_hooks_counts_file_by_file(project: Project) -> None:
 # Privacy.
 
 CANARY = "CANARY-7f3a"
+WORDS = ("Do the work.", "hello", "HELLO", "All done.", "From the subagent.")
+# What says which event of which host it is, where and when; and what is kept.
+TOLD = re.compile(
+    r"(?i:.*id|.*path|.*roots|.*version|.*name|.*at)|command|commands|cwd|directory|event|file|files"
+    r"|host|timestamp|tool|type"
+)
+# All payloads of a host, each to a process of its own that has loaded everything already.
+ALL_AT_ONCE = """
+import json, os, sys, tempfile
+from colibri.hook import clock, keep, main
+clock.SECONDS = clock.SECONDS_AT_END = 60.0
+clock._FOR_SPOOL = float(sys.argv[1])
+for payload in json.load(sys.stdin):
+    with tempfile.TemporaryFile() as file:
+        file.write(json.dumps(payload).encode())
+        file.seek(0)
+        if not (child := os.fork()):
+            os.dup2(file.fileno(), 0)
+            main()
+        assert os.waitpid(child, 0)[1] == 0
+"""
 
 
 def seen(project: Project, word: str) -> set[str]:
-    """The files of the project that hold a word, byte by byte."""
-    found = (path for path in project.root.rglob("*") if path.is_file())
+    """The files of the project and the home that hold a word, byte by byte."""
+    found = (path for path in project.root.parent.rglob("*") if path.is_file())
     return {path.name for path in found if word.encode() in path.read_bytes()}
+
+
+def marked(value: Any, key: str = "") -> Any:
+    """The same with a canary in every text that is not to be kept."""
+    if isinstance(value, dict):
+        return {name: marked(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [marked(one, key) for one in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith(("{", "[")):
+        with suppress(ValueError):
+            return json.dumps(marked(json.loads(value), key))
+    for word in WORDS:
+        value = value.replace(word, CANARY)
+    return value if TOLD.fullmatch(key) else f"{value} {CANARY}"
+
+
+def report_all(project: Project, host: str, *, for_spool: float) -> None:
+    names = [name for owner, name in KEPT if owner == host]
+    payloads = [marked(json.loads(project.payload(host, name))) for name in names]
+    assert json.dumps(payloads).count(CANARY) > len(names)
+    done = execute_raw(
+        [sys.executable, "-c", ALL_AT_ONCE, str(for_spool)],
+        cwd=project.root,
+        env=project.environment(host, **UNMEASURED),
+        input=json.dumps(payloads).encode(),
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    kept = len(project.records()) + len(project.spooled())
+    assert kept > len(names) / 2, "of two dialects one is kept"
+    assert project.lost() == 0
 
 
 @pytest.mark.parametrize("host", RECORDED)
 def test_no_prompt_content_or_output_is_kept(project: Project, host: str) -> None:
     """Specification 20.5: whatever a host reports, only commands and paths are kept as text."""
-    names = [name for owner, name in KEPT if owner == host]
-    for name in names[::3]:
-        data = project.payload(host, name)
-        for word in (b"Do the work.", b"hello", b"HELLO", b"All done.", b"From the subagent."):
-            data = data.replace(word, CANARY.encode())
-        project.send(data, host)
-    assert len(project.records()) > 5
+    report_all(project, host, for_spool=0.25)
     assert seen(project, CANARY) == set()
+
+
+def test_no_prompt_content_or_output_is_spooled(project: Project) -> None:
+    """Nor is it in the ledger when that takes the spool in."""
+    holder = apsw.Connection(str(project.database))
+    holder.execute("BEGIN IMMEDIATE")
+    report_all(project, "claude-code", for_spool=59.95)
+    assert (project.records(), seen(project, CANARY)) == ([], set())
+    waiting = len(project.spooled())
+    holder.close()
+    project.hook("claude-code", "Stop")
+    assert len(project.records()) == waiting + 1
+    assert (project.spooled(), seen(project, CANARY)) == ([], set())
 
 
 def test_texts_are_kept_where_that_is_asked_for(project: Project) -> None:
@@ -493,6 +595,7 @@ main()
 
 def test_it_loads_nothing_that_one_record_does_not_need(project: Project) -> None:
     """Specification 20.12."""
+    engines.require_sqlite("what a file needs")
     ended = subprocess.run(
         (sys.executable, "-S", "-c", LIST_MODULES),
         cwd=project.root,

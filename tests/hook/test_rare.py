@@ -18,7 +18,7 @@ from colibri import hook
 from colibri.cli.commands import hook as command
 from colibri.core import canonical
 from colibri.core.errors import ColibriError
-from colibri.hook import clock, deed, files, report, settings, spool
+from colibri.hook import clock, deed, files, lost, report, settings, spool
 from colibri.server.boot import Parts
 from colibri.store.deeds import Arrival, Deed
 
@@ -60,10 +60,10 @@ def test_an_error_counts_the_report_that_it_was_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended(monkeypatch)
-    database = tmp_path / "colibri.db"
+    project: Any = SimpleNamespace(db_path=str(tmp_path / "colibri.db"), state=None)
 
     def fail(environ: object, time: clock.Clock) -> str:
-        time.pending = SimpleNamespace(db_path=str(database))  # type: ignore[assignment]
+        time.pending = project
         raise ZeroDivisionError
 
     monkeypatch.setattr(hook, "_run", fail)
@@ -77,7 +77,26 @@ def test_an_error_counts_the_report_that_it_was_about(
             (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), before, strict=True
         ):
             signal.signal(number, handler)
-    assert spool.lost(str(database)) == 1
+    assert lost.count(project) == 1
+
+
+def test_a_report_is_counted_when_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None, one that is on its way, one that is still being read; always the code of a success."""
+    ended(monkeypatch)
+    project: Any = SimpleNamespace(db_path=str(tmp_path / "colibri.db"), state=None)
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        time = clock.Clock()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for pending, find, number in ((None, None, 0), (project, None, 1), (None, project, 2)):
+            time.pending, time.find = pending, find and (lambda: project)
+            with pytest.raises(SystemExit) as caught:
+                signal.raise_signal(signal.SIGALRM)
+            assert (caught.value.code, lost.count(project)) == (0, number)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_answer_that_is_not_json_binds_nothing() -> None:
@@ -88,7 +107,7 @@ def test_an_answer_that_is_not_json_binds_nothing() -> None:
     assert right == canonical.sha256(b"{}").hex()
 
 
-def test_a_tree_names_itself_and_no_repository_beside_the_project(tmp_path: Path) -> None:
+def test_a_work_tree_names_itself_and_no_repository_next_to_the_project(tmp_path: Path) -> None:
     project, other = tmp_path / "project", tmp_path / "other"
     for folder in (project, other):
         (folder / ".git").mkdir(parents=True)
@@ -104,7 +123,7 @@ def test_a_file_that_cannot_be_read_has_no_digest() -> None:
     assert files._read(str(UNREADABLE), 8) == ""
 
 
-def test_a_file_for_which_there_is_no_time_has_no_digest(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_in_time_has_no_digest(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("a")
     assert files.digest(str(path), IN_TIME)[1] == 1
@@ -145,8 +164,30 @@ def test_without_locks_nothing_is_spooled_and_nothing_raises(
 
     monkeypatch.setattr(fcntl, "flock", fail)
     assert not spool.put(database, DEED, ARRIVAL, lambda tries: False)
-    spool.add_lost(database, 1)
-    assert spool.size(database) == spool.lost(database) == 0
+    project: Any = SimpleNamespace(db_path=database, state=str(tmp_path))
+    lost.add(project)
+    assert spool.size(database) == lost.count(project) == 0
+
+
+def test_a_state_directory_that_cannot_be_made_raises_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for state in (None, str(tmp_path / "file")):
+        project: Any = SimpleNamespace(db_path=str(tmp_path / "no" / "colibri.db"), state=state)
+        lost.add(project)
+        assert lost.count(project) == 0
+
+
+def test_what_was_told_is_taken_from_both_counters(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    project: Any = SimpleNamespace(db_path=str(folder / "colibri.db"), state=str(tmp_path))
+    lost.add(project, 3)
+    folder.mkdir()
+    lost.add(project, 2)
+    lost.settle(project, 5, 1)
+    assert lost.count(project) == 1
+    assert (folder / "colibri.db-lost").read_text() == "000000000000\n"
+    lost.settle(project, 0, 1)
+    assert lost.count(project) == 2
 
 
 def test_a_spool_that_is_full_takes_no_more(

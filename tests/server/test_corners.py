@@ -22,7 +22,7 @@ from colibri.server.ids import Ids
 from colibri.server.journal import Job
 from colibri.server.log import Log
 from colibri.server.work import Work
-from colibri.store.sqlite import opening, schema
+from colibri.store.sqlite import engine, opening
 from colibri.store.sqlite.connection import connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations, small_tables
@@ -324,7 +324,10 @@ def test_a_cancelled_call_of_a_tool_that_does_not_exist_is_recorded_and_not_answ
     """It waits in the write lane like any other."""
     with Server(tmp_path) as server:
         server.data("note", n=0)
-        server.post_call("nap_write", ms=500)
+        server.post_call("nap_write", ms=1_000)
+        eventually(
+            lambda: len(calls(server.database, "nap_write")) == 1, "a round without the next"
+        )
         unknown = server.post_call("no_such_tool")
         server.notify("notifications/cancelled", {"requestId": unknown})
         last = server.post_call("note", n=1)
@@ -401,7 +404,7 @@ def test_a_database_that_cannot_be_checked_is_not_opened(
     def fail(*_: object) -> list[str]:
         raise apsw.IOError("a bad sector")
 
-    monkeypatch.setattr(schema, "quick_check", fail)
+    monkeypatch.setattr(engine, "quick_check", fail)
     server = Linked(config=project(tmp_path))
     with server:
         error = server.call("task_list")["structuredContent"]["error"]
@@ -451,7 +454,7 @@ def test_a_small_table_that_sqlite_finds_broken_is_safe_mode_integrity(tmp_path:
     ctx = create_server(config=project(tmp_path), logger=lambda *_: None)
     look = ctx.parts.checks
     look._stopping.set()
-    look._db = connection
+    look._db, look._exposure = connection, str
     for _ in small_tables(connection):
         look.check()
     connection.close()
@@ -463,17 +466,15 @@ def test_a_migration_and_its_backup_are_logged(tmp_path: Path) -> None:
     """No file should appear without an explanation."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "colibri.db"
-    opening.close(
-        open_writer(
-            str(path),
-            lock_timeout=5,
-            monotonic=time.monotonic,
-            sleep=time.sleep,
-            stamp="then",
-            new_log=Ids().log,
-            migrations=load_migrations()[:1],
-        )
-    )
+    open_writer(
+        str(path),
+        lock_timeout=5,
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        stamp="then",
+        new_log=Ids().log,
+        migrations=load_migrations()[:1],
+    ).close()
     with Server(tmp_path, COLIBRI) as server:
         server.data("task_create", title="after it")
         (backup,) = path.parent.glob("colibri.db.backup-v1-*")

@@ -69,7 +69,7 @@ def test_arguments_without_a_secret_are_passed_on_as_they_are(
     assert "_meta" not in result
 
 
-def test_a_sink_is_not_told_a_secret_that_stage_2_refused(server: Linked, sink: Recording) -> None:
+def test_a_sink_never_sees_a_secret_that_stage_2_refused(server: Linked, sink: Recording) -> None:
     """Specification 17.4: {size, sha256} of the line; and the error repeats no key."""
     with server:
         result = server.call("strict_write", {GITHUB: 1, "inner": {"n": GITHUB}})

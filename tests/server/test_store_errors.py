@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 import pytest
 
-from colibri.server import recorder
 from colibri.server.context import add_tool
 from colibri.store import ledger
+from colibri.store.sqlite import opened
 from colibri.store.sqlite.transaction import Transaction
 from tests.contract import Linked
 from tests.support.in_process import project, tool
@@ -59,7 +59,7 @@ def test_a_log_that_cannot_be_copied_back_stops_the_writing(
 ) -> None:
     """Commits are safe in the log, but it would grow without end."""
     failed: list[Callable[[Exception], None]] = []
-    monkeypatch.setattr(recorder, "set_patience", lambda db, patience, tell: failed.append(tell))
+    monkeypatch.setattr(opened, "set_patience", lambda db, patience, tell: failed.append(tell))
     server = Linked(config=project(tmp_path))
     add_tool(server.ctx, tool("plain", lambda work, args: {}))
     with server:

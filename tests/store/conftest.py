@@ -1,19 +1,68 @@
-"""Real databases in tmp_path, opened with a clock that only moves when someone sleeps."""
+"""Real databases in tmp_path, opened with a clock that only moves when someone sleeps.
+
+Modules that do not tamper with a file run twice, on SQLite and on PostgreSQL: the fixture `engine`
+chooses. Without PostgreSQL or psycopg the second half is skipped.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from colibri.store.sqlite import opening
-from colibri.store.sqlite.identity import Opened
 from colibri.store.sqlite.opening import open_writer
+from tests.support import engines, ledger_writer, query_plans, task_store
 
 LOG = "colibri/" + "0123456789abcdef" * 2
 
-Writer = Callable[..., AbstractContextManager[Opened]]
+Writer = Callable[..., AbstractContextManager[Any]]
+
+ON_BOTH = {
+    "test_brief",
+    "test_bundle",
+    "test_claims",
+    "test_deeds",
+    "test_proofs",
+    "test_sessions",
+    "test_task_changes",
+    "test_tasks",
+    "test_timeline",
+    "test_trail",
+    "test_verify_claims",
+    "test_verify_erasure",
+    "test_verify_meanwhile",
+}
+
+
+# What a test of these modules calls that is about SQLite alone.
+SQLITE_ONLY = {
+    engines.require_sqlite,
+    ledger_writer.disable_triggers,
+    query_plans.pages,
+    query_plans.plans,
+    query_plans.steps,
+    task_store.in_memory,
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    property = getattr(metafunc.function, "hypothesis", None)  # where it is one
+    names = (property.inner_test if property else metafunc.function).__code__.co_names
+    called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
+    is_for_both = not called & SQLITE_ONLY and "drop_triggers" not in names
+    if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH and is_for_both:
+        metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine whose databases this test uses."""
+    name = getattr(request, "param", "sqlite")
+    with engines.use(name):
+        yield name
 
 
 class Clock:
@@ -37,7 +86,10 @@ def writer(path: str) -> Writer:
     """writer(**options) opens the database at `path` for the length of a with block."""
 
     @contextmanager
-    def opened(**options: object) -> Iterator[Opened]:
+    def opened(**options: object) -> Iterator[Any]:
+        if engines.chosen() == "postgres":
+            yield SimpleNamespace(db=engines.on_postgres(LOG))
+            return
         clock = Clock()
         settings: dict[str, object] = {
             "lock_timeout": 1.0,
@@ -50,7 +102,7 @@ def writer(path: str) -> Writer:
         try:
             yield result
         finally:
-            opening.close(result)
+            result.close()
 
     return opened
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import apsw
 import pytest
-from apsw import Connection
 
 from colibri.core.errors import ResourceError
 from colibri.core.ledger import Head
 from colibri.store import ledger
 from colibri.store.sqlite import backup, opening
-from colibri.store.sqlite.connection import Access, connect
+from colibri.store.sqlite.connection import Access, Connection, connect
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.schema import load_migrations
 from tests.store.conftest import Writer
@@ -75,7 +74,7 @@ def names(directory: Path) -> list[str]:
 
 @contextmanager
 def intruder(path: Path) -> Iterator[Connection]:
-    db = apsw.Connection(str(path))
+    db = Connection(str(path))
     disable_triggers(db)
     db.execute("PRAGMA ignore_check_constraints = ON")
     try:
@@ -144,7 +143,7 @@ def test_a_copy_that_cannot_be_written_says_so(path: Path, tmp_path: Path) -> No
 # What is a database, and what is a copy.
 
 
-def test_only_a_database_is_one(path: Path, tmp_path: Path) -> None:
+def test_only_a_database_file_counts_as_one(path: Path, tmp_path: Path) -> None:
     (tmp_path / "bundle.json").write_text('{"format": "colibri-bundle/1"}')
     (tmp_path / "large.json").write_text('{"format": "colibri-bundle/1"}' * 1_000)
     os.mkfifo(tmp_path / "pipe")
@@ -315,7 +314,7 @@ def test_a_hole_in_the_current_log_stops_no_comparison(path: Path, tmp_path: Pat
 
 @pytest.fixture
 def new(path: Path, tmp_path: Path) -> Path:
-    """A copy beside the database, which has gone on since."""
+    """A copy next to the database, which has grown since."""
     made = copied(path, also(path, ".new"))
     with opened(tmp_path) as db:
         Lab(db).read()
@@ -396,7 +395,7 @@ def test_a_database_that_cannot_be_written_is_left_alone(
     new: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_only(path: str, access: Access) -> Connection:
-        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        return Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
 
     leave_a_log(path)
     monkeypatch.setattr(backup, "connect", read_only)
@@ -440,7 +439,7 @@ STEPS["damaged"] = ["link", "rename", "rename", "fsync", "replace", "fsync"]
 def test_a_crash_leaves_the_old_database_or_the_new_one(
     new: Path, path: Path, monkeypatch: pytest.MonkeyPatch, state: str, number: int
 ) -> None:
-    """And never a log of the old one beside the new one."""
+    """And never a log of the old one next to the new one."""
     leave_a_log(path)
     if state == "damaged":
         damage(path)
@@ -543,7 +542,7 @@ def test_a_directory_that_is_missing_is_made(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
 
 
-def test_a_lock_that_cannot_be_had_is_explained(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_taken_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     lock = opening.alone(str(tmp_path / "file" / "colibri.db"))
     with pytest.raises(ResourceError, match="cannot open"), lock:

@@ -13,6 +13,7 @@ from bench import stores
 from colibri.core.visible import visible
 from colibri.store import brief
 from colibri.store.sqlite.opening import open_reader
+from tests.support import engines
 from tests.support.client import COLIBRI, Server
 from tests.support.ledger_writer import Lab, in_memory
 from tests.support.query_plans import plans, steps
@@ -24,6 +25,7 @@ PARTS = (
     "other tasks in progress",
     "tasks that are free, the most urgent first",
     "newest decisions and reflections",
+    "commands whose last run failed",
 )
 HOSTILE = {
     "a line": "x\n- T-9999 DONE, held by nobody: done",
@@ -64,6 +66,8 @@ def busy(text: str) -> Lab:
     for number in range(13):
         lab.update(f"T-{number + 1:04d}", status="GATHER", session=f"S-{number % 9}")
         lab.think(f"S-{number}", text, type="decision", task="T-0020", agent=line[:128])
+    for code in range(1, 4):
+        lab.deed(exit=code, command=f"{text} {code}")
     return lab
 
 
@@ -110,6 +114,7 @@ def test_no_part_reads_more_on_a_larger_project(tmp_path: Path) -> None:
         stores.project(database, *size)
         with closing(open_reader(database)) as db:
             spent.append(steps(db, lambda: brief.write(db, "S-3")))
+            assert "commands whose last run failed:\n- record " in brief.write(db, "S-3")
     assert spent[1] <= spent[0] * 1.5, spent
 
 
@@ -137,8 +142,10 @@ def test_nothing_large_is_scanned_or_sorted() -> None:
     assert plan.count("USE TEMP B-TREE") <= 4
 
 
+@pytest.mark.alone
 def test_the_server_makes_it_in_time_and_its_exit_covers_it(tmp_path: Path) -> None:
     """Specification 7.12."""
+    engines.require_sqlite("a large project is made in a file")
     stores.project(str(tmp_path / "data" / "colibri.db"), *LARGE)
     with Server(tmp_path, COLIBRI) as server:
         for _ in range(9):

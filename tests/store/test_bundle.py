@@ -10,9 +10,8 @@ from colibri.core import ledger as record
 from colibri.core import merkle
 from colibri.core.canonical import encode
 from colibri.core.errors import Refused
-from colibri.store import bundle
+from colibri.store import bundle, log_tree, trail
 from colibri.store.bundle import Contents
-from colibri.store.sqlite.transaction import Transaction
 from tests.support.ledger_writer import (
     LOG,
     TO_VERIFY,
@@ -91,7 +90,7 @@ def test_an_empty_log_makes_no_bundle() -> None:
 
 
 def test_a_sealed_sessions_stretch_has_no_gap_and_ends_with_the_exit_of_its_seal(lab: Lab) -> None:
-    """Formats §8, the stretch; its task's records from their creation come along."""
+    """Formats §8, the stretch; its task's records from their creation are included."""
     made = of_session(lab)
     assert (made["scope"], made["proofs"]) == ({"session": "S-1"}, [])
     assert seqs(made) == list(range(1, 44))
@@ -168,7 +167,7 @@ def test_the_tasks_of_a_session_come_with_all_that_they_ever_depended_on(lab: La
         assert (calls[0], calls[-1]) == ("call.enter", "call.exit")
 
 
-def test_the_task_that_a_session_is_about_comes_along(lab: Lab) -> None:
+def test_a_session_bundle_includes_the_task_it_is_about(lab: Lab) -> None:
     lab.start("S-3", task="T-0001")
     made = of_session(lab, "S-3")
     assert {1, 2, 3, 4} <= set(disclosed(made))
@@ -177,7 +176,7 @@ def test_the_task_that_a_session_is_about_comes_along(lab: Lab) -> None:
 
 
 def test_erased_payloads_are_absent_and_the_erasures_are_there(lab: Lab) -> None:
-    """Formats §7, §8: the erasures that name any record of the bundle come along."""
+    """Formats §7, §8: the erasures that name any record of the bundle are included."""
     thoughts = lab.seqs("thought", session="S-1")
     opening = lab.seqs("session.open", session="S-1")[0]
     erasures = [lab.erase(thoughts[0]).seq, lab.erase(thoughts[1], opening).seq]
@@ -194,7 +193,7 @@ def test_erased_payloads_are_absent_and_the_erasures_are_there(lab: Lab) -> None
     assert len(whole["headers"]) - len(whole["payloads"]) == 4
 
 
-def test_between_a_session_and_what_comes_along_after_it_there_is_no_gap(lab: Lab) -> None:
+def test_no_gap_separates_a_session_from_the_later_records_in_its_bundle(lab: Lab) -> None:
     """Formats §8, the tail: the headers alone, up to the last record that is disclosed."""
     lab.read()
     lab.think("S-2", "a secret of another session")
@@ -218,7 +217,7 @@ def test_a_tail_longer_than_is_worth_its_room_is_left_out(
 
 
 def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None:
-    """Formats §8, the calls: those outside the stretch come along."""
+    """Formats §8, the calls: those outside the stretch are included."""
     lab.start("S-3")
     lab.think("S-3")
     named: dict[str, str | None] = {"session": "S-3", "task": None, "agent": None}
@@ -227,7 +226,7 @@ def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None
     lab.seal("S-3")
     lab.read()
     ending = Call(lab, int(reading.id[-12:], 16), named)
-    with Transaction(lab.db, durable=False):
+    with lab.db.engine.transaction(lab.db, durable=False):
         left = record.exit_payload(
             enter=enter,
             tool="thought_record_list",
@@ -245,7 +244,7 @@ def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None
     assert {enter, lab.head().seq} <= set(disclosed(made))
 
 
-def test_an_exit_that_names_another_session_comes_along_for_the_verifier_to_judge(
+def test_an_exit_that_names_another_session_is_included_for_the_verifier(
     lab: Lab,
 ) -> None:
     """Formats §8: the calls are known by their uuid, whatever their records name."""
@@ -338,7 +337,7 @@ def test_a_task_bundle_proves_each_thought_that_a_seal_covers(lab: Lab) -> None:
         )
 
 
-def test_the_tasks_that_a_task_ever_depended_on_come_along_without_their_thoughts(
+def test_a_task_bundle_includes_its_dependencies_without_their_thoughts(
     lab: Lab,
 ) -> None:
     far = lab.create("far").task_id
@@ -357,7 +356,7 @@ def test_the_tasks_that_a_task_ever_depended_on_come_along_without_their_thought
     assert made["proofs"] == []
 
 
-def test_the_erasures_of_what_a_task_bundle_holds_come_along(lab: Lab) -> None:
+def test_a_task_bundle_includes_the_erasures_of_its_records(lab: Lab) -> None:
     thought = lab.seqs("thought", session="S-1")[0]
     other = lab.erase(lab.seqs("thought", session="S-2")[0]).seq
     erasure = lab.erase(thought).seq
@@ -454,3 +453,49 @@ def test_a_damaged_log_is_still_exported_for_the_verifier_to_judge(lab: Lab, bod
         made = written(lab, contents)
         assert seqs(made)[-1] == 43
         assert b64decode(made["payloads"]["2"]["body"]) == body
+
+
+def test_a_checkpoint_covers_the_last_record_of_every_kind_of_bundle(lab: Lab) -> None:
+    """Specification 9.15: with the proof that leads from its leaf to the root."""
+    lab.start("S-9")
+    lab.think("S-9")
+    lab.seal("S-9")
+    lab.think("S-2")
+    newest = log_tree.checkpoint(lab.db)
+    thought = trail.thought_id(lab.seqs("thought")[-2])
+    for contents in (
+        bundle.whole_log(lab.db),
+        bundle.of_session(lab.db, "S-2"),
+        bundle.of_session(lab.db, "S-9"),
+        bundle.of_task(lab.db, "T-0001"),
+        bundle.of_thoughts(lab.db, [thought]),
+    ):
+        assert "checkpoint" not in written(lab, contents)
+        bundle.cover(lab.db, contents, newest)
+        made = written(lab, contents)
+        stated, head = made["checkpoint"], made["head"]
+        assert (stated["size"], stated["root"]) == (newest.size, newest.root.hex())
+        assert merkle.check_inclusion(
+            bytes.fromhex(head["leaf"]),
+            index=head["seq"] - 1,
+            size=stated["size"],
+            path=[bytes.fromhex(step) for step in stated["path"]],
+            root=newest.root,
+        )
+
+
+def test_a_checkpoint_before_the_end_of_a_bundle_is_left_out(lab: Lab) -> None:
+    contents = bundle.of_session(lab.db, "S-1")
+    bundle.cover(lab.db, contents, log_tree.checkpoint(lab.db, contents.last - 1))
+    assert "checkpoint" not in written(lab, contents)
+    bundle.cover(lab.db, contents, log_tree.checkpoint(lab.db, contents.last))
+    assert written(lab, contents)["checkpoint"]["size"] == contents.last
+
+
+def test_a_checkpoint_that_the_log_does_not_have_is_refused(lab: Lab) -> None:
+    contents, newest = bundle.of_session(lab.db, "S-1"), log_tree.checkpoint(lab.db)
+    with pytest.raises(ValueError, match=f"is not in the checkpoint of {newest.size} records"):
+        bundle.cover(lab.db, contents, newest._replace(root=bytes(32)))
+    with pytest.raises(ValueError, match="the log ends at record"):
+        bundle.cover(lab.db, contents, newest._replace(size=newest.size + 1))
+    assert contents.checkpoint is None

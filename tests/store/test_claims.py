@@ -51,7 +51,7 @@ def test_a_claim_lives_until_its_time_is_over_and_a_future_sign_counts_as_now(
     with pytest.raises(Refused) as refused:
         claims.settle(lab.db, get(lab.db, "T-0001"), asked(lab, now))
     assert (refused.value.code, refused.value.fields["is_alive"]) == ("ERR_CLAIMED", True)
-    queue, others = claims.queue(lab.db, Filter(), "S-2", now=now, minutes=MINUTES)
+    queue, others = claims.queue(lab.db, Filter(), 9, "S-2", now=now, minutes=MINUTES)
     assert ([task.task_id for task in queue], others) == (["T-0002"], 1)
 
 
@@ -64,7 +64,7 @@ def test_a_dead_claim_is_taken_with_the_last_sign_and_whole_minutes(
     claim = claims.settle(lab.db, get(lab.db, "T-0001"), asked(lab, now))
     taken = Taken(sign.seq, int(delta.total_seconds() // 60))
     assert (claim.holder, claim.taken, claim.loser) == ("S-2", taken, "S-1")
-    queue, others = claims.queue(lab.db, Filter(), "S-2", now=now, minutes=MINUTES)
+    queue, others = claims.queue(lab.db, Filter(), 9, "S-2", now=now, minutes=MINUTES)
     assert ([task.task_id for task in queue], others) == (["T-0001", "T-0002"], 0)
 
 
@@ -119,7 +119,7 @@ def test_a_lost_claim_is_found_by_its_key_and_the_last_sign_by_the_index_of_sess
     assert "TEMP B-TREE" not in sign
 
 
-def test_who_lost_a_task_does_not_get_it_back_by_a_late_move(lab: Lab) -> None:
+def test_a_late_move_does_not_regain_a_lost_task(lab: Lab) -> None:
     """Specification 8.6: nor from a holder that has died since; the move came too late."""
     lab.update("T-0001", claim=True, session="S-2", minutes=0)
     assert get(lab.db, "T-0001").holder == "S-2"

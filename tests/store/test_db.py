@@ -20,10 +20,11 @@ from colibri.core.errors import Damaged, ResourceError
 from colibri.store import ledger
 from colibri.store import verify as check
 from colibri.store.faults import Fault, fault
-from colibri.store.sqlite import opening
+from colibri.store.savepoint import Savepoint
 from colibri.store.sqlite.checkpoint import CHECKPOINT_PAGES, set_patience
-from colibri.store.sqlite.connection import Access, connect, require_sqlite
-from colibri.store.sqlite.identity import Opened, changed, check_same_file, check_same_place, look
+from colibri.store.sqlite.connection import Access, Connection, connect, require_sqlite
+from colibri.store.sqlite.identity import changed, look
+from colibri.store.sqlite.opened import Opened
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.schema import (
     Migration,
@@ -32,7 +33,7 @@ from colibri.store.sqlite.schema import (
     small_tables,
     table_count,
 )
-from colibri.store.sqlite.transaction import Savepoint, Transaction
+from colibri.store.sqlite.transaction import Transaction
 from colibri.store.sqlite.watch import Change
 from tests.store.conftest import LOG, Writer
 
@@ -62,7 +63,7 @@ with Transaction(opened.db, durable=True):
     chain.append("call.enter", payload, at=at, call=str(uuid4()))
 if sys.argv[2] == "die":
     os._exit(0)
-opening.close(opened)
+opened.close()
 """
 
 
@@ -123,6 +124,13 @@ def held(path: str, kind: int) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def test_an_engine_has_what_the_store_asks_for_and_nothing_else(writer: Writer) -> None:
+    with writer() as opened:
+        engine = opened.db.engine
+        assert all(hasattr(engine, name) for name in engine.__all__)
+        assert not hasattr(engine, "nothing")
 
 
 @pytest.mark.parametrize("version", ["3.51.2", "3.40.1", "3.9.99", "2.99.99"])
@@ -217,7 +225,7 @@ def test_a_transaction_is_synced_when_it_has_to_be(writer: Writer) -> None:
             assert pragma(opened.db, "synchronous") == 2
 
 
-def fill(db: apsw.Connection, pages: int) -> None:
+def fill(db: Connection, pages: int) -> None:
     """A commit that adds so many pages to the write-ahead log, and a few more."""
     with Transaction(db, durable=False):
         db.execute(
@@ -227,6 +235,10 @@ def fill(db: apsw.Connection, pages: int) -> None:
 
 def log_pages(path: str) -> int:
     return Path(f"{path}-wal").stat().st_size // 4096
+
+
+def unexpected(problem: apsw.Error) -> None:
+    raise AssertionError(problem)
 
 
 class Patience:
@@ -242,16 +254,16 @@ class Patience:
 
 def test_the_log_does_not_grow_beyond_its_bound_and_one_commit(path: str, writer: Writer) -> None:
     with writer() as opened:
-        set_patience(opened.db, Patience())
+        set_patience(opened.db, Patience(), unexpected)
         for _ in range(10):
             fill(opened.db, 300)
         assert CHECKPOINT_PAGES < log_pages(path) < CHECKPOINT_PAGES + 400
 
 
-def test_a_checkpoint_waits_for_no_reader_and_is_made_up_for(path: str, writer: Writer) -> None:
+def test_a_checkpoint_never_waits_for_a_reader_and_is_done_later(path: str, writer: Writer) -> None:
     with writer() as opened, closing(apsw.Connection(path)) as reader:
         patience = Patience()
-        set_patience(opened.db, patience)
+        set_patience(opened.db, patience, unexpected)
         reader.execute("BEGIN; SELECT count(*) FROM meta").fetchall()
         for _ in range(2):
             fill(opened.db, CHECKPOINT_PAGES)
@@ -264,19 +276,21 @@ def test_a_checkpoint_waits_for_no_reader_and_is_made_up_for(path: str, writer: 
 
 
 def test_a_checkpoint_that_fails_takes_nothing_from_the_commit(path: str, writer: Writer) -> None:
-    """A full disk, for one: the log has room in itself, the file would have to grow."""
+    """The log has room in itself, the file would have to grow beyond the limit."""
+    told: list[apsw.Error] = []
     with writer() as opened:
-        set_patience(opened.db, Patience())
+        set_patience(opened.db, Patience(), told.append)
         fill(opened.db, CHECKPOINT_PAGES)
         with largest_file(Path(f"{path}-wal").stat().st_size + 100_000):
             fill(opened.db, CHECKPOINT_PAGES)
         assert len(meta(opened.db)) == 2
+        assert [fault(problem) for problem in told] == ["io"]
 
 
 def test_after_a_checkpoint_other_writers_are_waited_for_again(path: str, writer: Writer) -> None:
     with writer() as opened, closing(apsw.Connection(path)) as other:
         patience = Patience()
-        set_patience(opened.db, patience)
+        set_patience(opened.db, patience, unexpected)
         fill(opened.db, CHECKPOINT_PAGES)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(apsw.BusyError):
@@ -310,7 +324,7 @@ class BadDisk(apsw.VFS):
         return apsw.VFSFile("unix", name, flags)
 
 
-def test_a_log_that_cannot_be_copied_back_is_told(
+def test_a_log_that_cannot_be_copied_back_is_reported(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is committed is safe in it, but it would grow without end."""
@@ -413,7 +427,7 @@ def read(path: str) -> None:
         db.execute("SELECT name FROM sqlite_schema")
 
 
-def test_a_fault_says_what_is_the_matter_with_the_database(
+def test_a_fault_explains_what_is_wrong_with_the_database(
     path: str, writer: Writer, tmp_path: Path
 ) -> None:
     """Specification 12.13: full is neither integrity nor io."""
@@ -492,7 +506,7 @@ def test_an_existing_directory_is_left_alone(path: str, writer: Writer) -> None:
         assert mode(folder) == 0o755
 
 
-def test_a_directory_that_another_process_makes_meanwhile_will_do(
+def test_a_directory_made_by_another_process_meanwhile_is_used(
     path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mkdir = os.mkdir
@@ -533,8 +547,8 @@ def test_a_database_can_be_open_for_writing_many_times(path: str, writer: Writer
     """Specification 15.6: a shared flock for life."""
     with writer() as one, writer() as other:
         assert (one.migrated_from, other.migrated_from) == (0, None)
-        check_same_file(one)
-        check_same_file(other)
+        one.check()
+        other.check()
 
 
 def test_a_link_and_the_database_itself_share_one_lock(path: str, writer: Writer) -> None:
@@ -550,7 +564,7 @@ def test_a_link_and_the_database_itself_share_one_lock(path: str, writer: Writer
             new_log=lambda: LOG,
         )
         assert opened.path == os.path.realpath(path)
-        opening.close(opened)
+        opened.close()
 
 
 @pytest.mark.slow
@@ -582,7 +596,7 @@ def test_an_end_without_closing_is_noticed_and_loses_nothing(path: str, writer: 
         assert not opened.unclean
 
 
-def test_a_reader_that_stays_does_not_make_an_end_unclean(path: str, writer: Writer) -> None:
+def test_a_remaining_reader_does_not_make_a_shutdown_unclean(path: str, writer: Writer) -> None:
     with writer() as opened:
         reader = open_reader(path)
         add(opened.db, "a")
@@ -629,7 +643,7 @@ def test_a_pipe_is_refused(path: str, writer: Writer) -> None:
 
 
 @pytest.mark.parametrize("text", ["no", "some notes\n" * 1_000])
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(
+def test_a_file_that_is_not_a_database_is_refused_and_unchanged(
     path: str, writer: Writer, text: str
 ) -> None:
     Path(path).parent.mkdir()
@@ -761,10 +775,10 @@ def test_an_old_database_that_others_have_open_is_not_migrated(path: str, writer
             assert opened.version == NEXT.version - 1
 
 
-def test_a_newer_colibri_that_slips_in_at_the_downgrade_is_noticed(
+def test_a_newer_colibri_that_starts_during_the_downgrade_is_noticed(
     path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """flock lets go of the exclusive lock before it takes the shared one."""
+    """flock releases the exclusive lock before it takes the shared one."""
     flock = fcntl.flock
 
     def slow(descriptor: int, kind: int) -> None:
@@ -780,7 +794,7 @@ def test_a_database_that_is_still_the_same_passes(writer: Writer) -> None:
     with writer() as opened:
         add(opened.db, "a")
         opened.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        check_same_file(opened)
+        opened.check()
 
 
 def unlink(path: str) -> None:
@@ -816,9 +830,7 @@ FILES = {
 
 @pytest.mark.parametrize("end", FILES)
 @pytest.mark.parametrize("act", ACTS)
-def test_a_file_that_is_another_now_is_noticed(
-    path: str, writer: Writer, act: str, end: str
-) -> None:
+def test_a_replaced_file_is_noticed(path: str, writer: Writer, act: str, end: str) -> None:
     """Before an acknowledged commit, after it, and on closing."""
     change, fate = ACTS[act]
     message = f"{FILES[end]} {fate}"
@@ -826,9 +838,9 @@ def test_a_file_that_is_another_now_is_noticed(
         with pytest.raises(Damaged) as before, Transaction(opened.db, durable=True):
             opened.db.execute("INSERT INTO meta VALUES ('a', '')")
             change(f"{path}{end}")
-            check_same_file(opened)
+            opened.check()
         with pytest.raises(Damaged) as after:
-            check_same_place(opened)
+            opened.check_again()
         assert (before.value.message, after.value.message) == (message, message)
         assert changed(opened.place) == message
         assert opened.db.execute("SELECT count(*) FROM meta WHERE key = 'a'").get == 0
@@ -1067,9 +1079,7 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(
         assert quick_check(opened.db) == []
 
 
-def test_what_is_added_beside_a_database_is_told_from_what_is_replaced(
-    path: str, writer: Writer
-) -> None:
+def test_an_added_file_is_distinguished_from_a_replaced_one(path: str, writer: Writer) -> None:
     with writer():
         pass
     before = look(path)

@@ -8,9 +8,23 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.core.report import Coverage
 from colibri.store import ledger, sessions
+from tests.support.engines import require_sqlite
 from tests.support.ledger_writer import Lab, in_memory
 
 HOST = "h-1"
+NOTHING = Coverage(
+    deeds=0,
+    not_ended=(),
+    not_ended_count=0,
+    unpaired=0,
+    unseen=(),
+    unseen_count=0,
+    unjudged=0,
+    settings_changed=0,
+    lost=0,
+    sessions=0,
+    unreported=0,
+)
 
 
 @pytest.fixture
@@ -21,11 +35,9 @@ def lab() -> Lab:
 def deeds(lab: Lab) -> list[tuple[Any, ...]]:
     """The event of each, and what it is bound to."""
     rows = lab.db.execute(
-        "SELECT body ->> '$.event', session, task, agent FROM"
-        " (SELECT seq, kind, CAST(body AS TEXT) AS body, session, task, agent FROM ledger)"
-        " WHERE kind = 'deed' ORDER BY seq"
+        "SELECT body, session, task, agent FROM ledger WHERE kind = 'deed' ORDER BY seq"
     )
-    return rows.fetchall()
+    return [(json.loads(body)["event"], *named) for body, *named in rows]
 
 
 def said(lab: Lab, seq: int) -> dict[str, Any]:
@@ -129,8 +141,7 @@ def test_of_several_sessions_the_one_that_lives_is_meant(lab: Lab) -> None:
     lab.start("S-1")
     lab.start("S-2")
     lab.deed(host_session=HOST)
-    lab.db.execute("DROP TRIGGER ledger_refuses_update")
-    lab.db.execute("UPDATE ledger SET at = '2025-12-31T22:00:00.000000Z' WHERE session = 'S-1'")
+    lab.tamper("UPDATE ledger SET at = '2025-12-31T22:00:00.000000Z' WHERE session = 'S-1'")
     lab.deed(host_session=HOST)
     assert [session for _, session, *_ in deeds(lab)] == [None, "S-2"]
 
@@ -230,12 +241,17 @@ def test_a_row_that_is_not_as_its_record_says_is_found(lab: Lab, damage: str) ->
     lab.start("S-1")
     lab.deed(host_session=HOST, exit=1)
     lab.deed(host_session=HOST)
+    lab.client = None
+    lab.start("S-2")
+    lab.deed(host_session="another")
     assert lab.verify().valid
-    lab.db.execute(damage)
     for upto in (None, 3):
-        found = lab.verify(upto=upto).breaks
-        assert {(one.seq, one.what) for one in found} == {(None, "altered-deed")}
-        assert found[-1].detail.startswith("record 4: its row in deeds is missing or not as")
+        assert lab.verify_session("S-1", upto=upto).breaks == ()
+    lab.tamper(damage)
+    for upto in (None, 3):
+        for found in (lab.verify(upto=upto).breaks, lab.verify_session("S-1", upto=upto).breaks):
+            assert {(one.seq, one.what) for one in found} == {(None, "altered-deed")}
+            assert found[-1].detail.startswith("record 4: its row in deeds is missing or not as")
 
 
 def test_what_is_not_known_of_a_session_is_measured(lab: Lab) -> None:
@@ -249,10 +265,11 @@ def test_what_is_not_known_of_a_session_is_measured(lab: Lab) -> None:
     lab.deed(host_session=HOST, event="tool.begin", use="u-2")
     lab.deed(host_session=HOST, event="tool.denied", use="u-2", lost=2)
     lab.deed(host_session="elsewhere", event="tool.begin", settings="b" * 64)
-    whole = Coverage(4, (10,), 1, 1, 1, 2, 2, 1)
+    one = NOTHING._replace(not_ended=(10,), not_ended_count=1, lost=2)
+    whole = one._replace(deeds=4, unpaired=1, settings_changed=1, sessions=2, unreported=1)
     assert lab.verify().coverage == whole
-    assert lab.verify_session("S-1").coverage == Coverage(3, (10,), 1, 0, 0, 2, 1, 0)
-    assert lab.verify_session("S-3").coverage == Coverage(0, (), 0, 0, 0, 0, 1, 1)
+    assert lab.verify_session("S-1").coverage == one._replace(deeds=3, sessions=1)
+    assert lab.verify_session("S-3").coverage == NOTHING._replace(sessions=1, unreported=1)
 
 
 def test_the_call_that_seals_a_session_counts_as_ended(lab: Lab) -> None:
@@ -264,7 +281,154 @@ def test_the_call_that_seals_a_session_counts_as_ended(lab: Lab) -> None:
         lab.deed(host_session=HOST, event="tool.begin", class_=kind, use=session)
         lab.seal(session)
     begun = lab.seqs("deed")[1]
-    assert lab.verify().coverage == Coverage(2, (begun,), 1, 0, 0, 0, 2, 0)
+    one = NOTHING._replace(not_ended=(begun,), not_ended_count=1)
+    assert lab.verify().coverage == one._replace(deeds=2, sessions=2)
+
+
+def report(lab: Lab, event: str, use: str | None, class_: str = "mcp") -> None:
+    lab.deed(host_session=HOST, event=event, use=use, class_=class_)
+
+
+def call(lab: Lab, use: str | None, *events: str) -> int:
+    """A thought, with what the host reports of it before and after; where it was entered."""
+    if "tool.begin" in events:
+        report(lab, "tool.begin", use)
+    lab.use = use
+    enter = lab.think("S-1").seq - 1
+    for event in events:
+        if event != "tool.begin":
+            report(lab, event, use)
+    return enter
+
+
+def unseen(lab: Lab) -> tuple[int, ...]:
+    """The calls that were not reported: of the log and of the session alike."""
+    whole, one = lab.verify().coverage, lab.verify_session("S-1").coverage
+    assert whole is not None and one is not None
+    assert (whole.unseen, whole.unseen_count) == (one.unseen, one.unseen_count)
+    return whole.unseen
+
+
+BOTH = ("tool.begin", "tool.end")
+
+
+def test_calls_that_a_host_no_longer_reports_are_counted(lab: Lab) -> None:
+    """Specification 19.6: its hooks were taken out in the middle of the session, and put back."""
+    lab.client = HOST
+    lab.start("S-1")
+    before = call(lab, "u-0")  # no report yet: an unreported session is another line
+    call(lab, "u-1", *BOTH)
+    gone = [call(lab, "u-2"), call(lab, "u-3")]
+    call(lab, "u-4", *BOTH)
+    assert unseen(lab) == tuple(gone) and before not in gone
+    lab.deed(host_session=HOST, use="u-3", class_="mcp", late="2026-01-01T00:00:00.000000Z")
+    assert unseen(lab) == tuple(gone[:1])
+    lab.use = "u-5"
+    lab.seal("S-1")  # its begin would have been reported
+    assert unseen(lab) == (gone[0], lab.seqs("call.enter")[-1])
+
+
+def test_a_session_that_is_continued_without_hooks_shows(lab: Lab) -> None:
+    """Specification 19.6: in another session of a host, which reports nothing."""
+    lab.client = HOST
+    lab.start("S-1")
+    call(lab, "u-1", *BOTH)
+    lab.client = "h-2"
+    lab.use = "u-2"
+    lab.resume("S-1")
+    later = call(lab, "u-3")
+    assert unseen(lab) == (lab.seqs("call.enter")[-2], later)
+
+
+@pytest.mark.parametrize(
+    ("use", "events"),
+    [
+        ("u", BOTH),
+        ("u", ("tool.end",)),
+        ("u", ("tool.begin",)),  # it failed, which some hosts do not report
+        (None, BOTH),
+        (None, ("tool.end",)),
+    ],
+)
+def test_an_honest_session_has_no_call_that_was_not_reported(
+    lab: Lab, use: str | None, events: tuple[str, ...]
+) -> None:
+    """Specification 19.6: with and without ids and begins, up to the seal, whose end is later."""
+    lab.client = HOST
+    lab.start("S-1")
+    for number in range(3):
+        call(lab, use and f"{use}-{number}", *events)
+    lab.use = use and f"{use}-seal"
+    if "tool.begin" in events:
+        report(lab, "tool.begin", lab.use)
+    lab.seal("S-1")
+    assert unseen(lab) == ()
+    if "tool.end" in events:
+        report(lab, "tool.end", lab.use)
+    assert unseen(lab) == ()
+
+
+def test_of_a_host_whose_calls_have_no_ids_the_calls_after_its_last_report_count(
+    lab: Lab,
+) -> None:
+    """Specification 19.6: two calls at once are no gap, and what a person does is none."""
+    lab.client = HOST
+    lab.start("S-1")
+    call(lab, None, "tool.end")
+    for _ in range(2):
+        call(lab, None)
+    report(lab, "tool.end", None, "edit")
+    assert unseen(lab) == ()
+    gone = [call(lab, None), call(lab, None)]
+    assert unseen(lab) == tuple(gone)
+    lab.think("S-1", agent="human:eve")
+    assert unseen(lab) == tuple(gone)
+    lab.seal("S-1")
+    assert unseen(lab) == tuple(gone)
+
+
+def test_where_reports_of_calls_have_no_ids_those_of_the_calls_tell_nothing(lab: Lab) -> None:
+    """Specification 19.6: though other tools of the same host have them."""
+    lab.client = HOST
+    lab.start("S-1")
+    for number in range(3):
+        report(lab, "tool.end", None)
+        report(lab, "tool.end", f"e-{number}", "edit")
+        lab.use = f"u-{number}"
+        lab.think("S-1")
+    assert unseen(lab) == ()
+
+
+@pytest.mark.parametrize(
+    ("reports", "unpaired"),
+    [
+        ([("tool.begin", None), ("tool.end", None)] * 3, 3),
+        ([("tool.end", None)] * 3, 3),
+        ([("tool.end", "a"), ("tool.failed", "b")], 2),
+        # It began before the session did; a later one did not.
+        ([("tool.end", "a"), ("tool.begin", "b"), ("tool.end", "b")], 0),
+        ([("tool.begin", "b"), ("tool.end", "b"), ("tool.end", "c")], 1),
+        ([("tool.begin", "b"), ("tool.denied", "b"), ("tool.denied", None)], 0),
+    ],
+)
+def test_tool_calls_of_which_only_a_half_is_known_are_counted(
+    lab: Lab, reports: list[tuple[str, str | None]], unpaired: int
+) -> None:
+    """Specification 19.6: without an id, or without a begin."""
+    lab.client = HOST
+    lab.start("S-1")
+    for event, use in reports:
+        report(lab, event, use, "run")
+    for coverage in (lab.verify().coverage, lab.verify_session("S-1").coverage):
+        assert coverage is not None and coverage.unpaired == unpaired
+
+
+def test_edits_that_no_rule_could_judge_are_counted(lab: Lab) -> None:
+    """Specification 19.6, 21.8."""
+    lab.deed(event="tool.begin", class_="edit", use="u-1", unjudged="rules")
+    lab.deed(event="tool.begin", class_="edit", use="u-2")
+    coverage = lab.verify().coverage
+    assert coverage is not None and coverage.unjudged == 1
 
 
 def test_the_text_of_a_deed_is_erased_and_the_deed_stays(lab: Lab) -> None:
@@ -275,4 +439,5 @@ def test_the_text_of_a_deed_is_erased_and_the_deed_stays(lab: Lab) -> None:
     lab.erase_everywhere(2)
     report = lab.verify()
     assert (report.valid, report.erased) == (True, (2,))
+    require_sqlite("the bytes of a file")
     assert b"curl" not in lab.db.serialize("main") and b"secret.txt" not in lab.db.serialize("main")

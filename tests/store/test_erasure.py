@@ -3,12 +3,13 @@
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import erasure, sessions, tasks
-from colibri.store.sqlite import search
+from colibri.store import erasure, repeats, sessions, tasks
+from colibri.store.sqlite import task_search as search
 from colibri.store.sqlite.checkpoint import rewrite
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.transaction import Transaction
@@ -77,6 +78,67 @@ def test_the_arguments_of_a_call_can_go_alone(lab: Lab) -> None:
     assert lab.verify().valid
 
 
+SECRET = "curl -u me:hunter2 example.org"
+CALL: dict[str, Any] = {"host_session": "h-1", "use": "u-1"}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_all_reports_of_one_tool_call_go_together(lab: Lab, which: int) -> None:
+    """Specification 9.10, 19.1: begin and end have the same command, and only one is named."""
+    for event in ("tool.begin", "tool.end"):
+        lab.deed(**CALL, event=event, command=SECRET)
+    for other in ({"use": "u-2"}, {"host_session": "h-2"}, {"use": None}):
+        lab.deed(**{**CALL, **other}, command="another")
+    texts = lab.seqs("deed.text")
+    plan = erasure.plan(lab.db, [texts[which]])
+    assert [(one.seq, one.kind) for one in plan] == [(seq, "deed.text") for seq in texts[:2]]
+    assert plan[1 - which].why == f"reported of the same call as {texts[which]}"
+    assert erase(lab, texts[which]) == texts[:2]
+    assert b"hunter2" not in lab.db.serialize("main")
+    assert lab.verify().valid
+
+
+@pytest.mark.parametrize("named", ["thought", "call.enter"])
+def test_what_a_hook_captured_of_a_call_goes_with_its_text(lab: Lab, named: str) -> None:
+    """Specification 9.10, 20.5: with COLIBRI_CAPTURE=text the input of thought_record is kept."""
+    lab.start("S-1")
+    lab.client, lab.use = "h-1", "u-1"
+    lab.deed(**CALL, event="tool.begin", class_="mcp", text='{"content":"hunter2 is mine"}')
+    lab.think("S-1", "hunter2 is mine")
+    lab.deed(**CALL, class_="mcp", text="recorded")
+    thought, texts = lab.seqs("thought")[0], lab.seqs("deed.text")
+    assert erase(lab, lab.seqs(named)[-1]) == sorted([thought - 1, thought, *texts])
+    assert b"hunter2" not in lab.db.serialize("main")
+    assert lab.verify().valid
+
+
+def found_elsewhere(lab: Lab, seq: int) -> list[int]:
+    plan = [one.seq for one in erasure.plan(lab.db, [seq])]
+    texts = repeats.texts(erasure.payloads(lab.db, [seq]))
+    return [one.seq for one in repeats.elsewhere(lab.db, texts, plan)]
+
+
+def test_records_that_repeat_a_text_are_found(lab: Lab) -> None:
+    """Specification 9.10: an erasure is not called complete while another record has the text."""
+    lab.start("S-1", intent=f"find out why {SECRET} fails")
+    lab.deed(host_session="h-1", event="tool.begin", command=SECRET)  # without an id
+    lab.deed(host_session="h-1", command=SECRET)
+    lab.deed(host_session="h-1", command=f"{SECRET} | head")
+    lab.deed(host_session="h-1", command="ls", paths=["a.py"])
+    lab.deed(host_session="h-1", command="ls -l", paths=["src/a.py"])
+    lab.deed(host_session="h-1", command="ls")
+    thought = lab.think("S-1", 'it said "no route"\nto host').seq
+    lab.deed(host_session="h-1", text='{"content": "it said \\"no route\\"\\nto host"}')
+    begin, end, piped, short, _, again, captured = lab.seqs("deed.text")
+    assert found_elsewhere(lab, end) == [lab.seqs("session.open")[0], begin, piped]
+    assert found_elsewhere(lab, piped) == []
+    assert found_elsewhere(lab, short) == [again]
+    assert found_elsewhere(lab, thought) == [captured]
+    assert found_elsewhere(lab, captured) == [thought]
+    assert found_elsewhere(lab, lab.seqs("call.enter")[-1]) == [captured]
+    assert found_elsewhere(lab, lab.seqs("session.open")[0]) == []
+
+
 TEXTS: dict[str, Callable[[Lab], object]] = {
     "thought": lambda lab: lab.think(content="a secret"),
     "session.open": lambda lab: lab.start("S-9", intent="a secret"),
@@ -85,7 +147,7 @@ TEXTS: dict[str, Callable[[Lab], object]] = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_who_names_a_call_means_the_text_that_it_brought(lab: Lab, kind: str) -> None:
+def test_naming_a_call_means_the_text_that_it_sent(lab: Lab, kind: str) -> None:
     """Else the text would stay readable one record further on, and nobody would say so."""
     lab.start("S-1", intent="work")
     TEXTS[kind](lab)
@@ -139,7 +201,7 @@ def test_what_a_check_needs_stays(lab: Lab, kind: str, why: str) -> None:
     assert why in message
 
 
-def test_what_is_not_there_or_is_erased_already_is_refused(lab: Lab) -> None:
+def test_a_missing_or_erased_text_is_refused(lab: Lab) -> None:
     story(lab)
     thought = lab.seqs("thought")[0]
     erase(lab, thought)
@@ -167,7 +229,7 @@ def test_a_record_that_was_tampered_with_is_not_erased(lab: Lab, what: str, sql:
     assert message.startswith(f"record {seq} was tampered with ({what})")
 
 
-def test_so_it_is_with_the_call_that_wrote_it(lab: Lab) -> None:
+def test_a_tampered_call_of_a_thought_keeps_it_from_being_erased(lab: Lab) -> None:
     story(lab)
     lab.drop_triggers()
     seq = lab.seqs("thought")[0]
@@ -308,7 +370,7 @@ def test_copies_in_unused_parts_of_pages_go_too(lab: Lab) -> None:
     assert lab.verify().valid
 
 
-def test_a_reader_keeps_old_pages_alive_and_that_is_said(lab: Lab) -> None:
+def test_a_reader_that_keeps_old_pages_alive_is_reported(lab: Lab) -> None:
     story(lab)
     with open_reader(lab.db.filename) as reader:
         reader.execute("SELECT count(*) FROM ledger").fetchall()

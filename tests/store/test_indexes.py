@@ -82,7 +82,7 @@ def found(database: Path, slice_size: int = 7) -> list[str]:
         return [*indexes.damaged(reader, pause=no_pause, slice_size=slice_size)]
 
 
-def test_of_honest_indexes_nothing_is_said(database: Path) -> None:
+def test_honest_indexes_yield_no_finding(database: Path) -> None:
     assert found(database) == []
 
 

@@ -15,8 +15,10 @@ from colibri.core.rows import Row
 from colibri.store import ledger
 from colibri.store import verify as check
 from colibri.store.ledger import Chain
+from colibri.store.savepoint import Savepoint
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.opening import open_reader
-from colibri.store.sqlite.transaction import Savepoint, Transaction
+from colibri.store.sqlite.transaction import Transaction
 from tests.store.conftest import LOG, Writer
 from tests.support.ledger_writer import disable_triggers
 
@@ -43,7 +45,7 @@ def leave(seq: int, tool: str) -> dict[str, object]:
     return record.exit_payload(enter=seq, tool=tool, outcome="ok", duration_ms=5)
 
 
-def write_story(db: apsw.Connection) -> None:
+def write_story(db: Connection) -> None:
     """Eleven records: a session (1–3), a thought (4–6), a task (7–10), and an open call (11)."""
     fields: dict[str, object] = {"status": [None, "INIT"], "depends_on": [None, []]}
     fields |= {"priority": [None, "low"], "assignee": [None, None], "project": [None, None]}
@@ -76,9 +78,9 @@ def story(path: str, writer: Writer) -> str:
 
 
 @pytest.fixture
-def intruder(story: str) -> Iterator[apsw.Connection]:
+def intruder(story: str) -> Iterator[Connection]:
     """A second connection with no respect: no triggers, no foreign keys."""
-    db = apsw.Connection(story)
+    db = Connection(story)
     disable_triggers(db)
     yield db
     db.close()
@@ -96,13 +98,13 @@ def damage(path: str, *, head: Head | None = None) -> list[tuple[int | None, str
     return [(found.seq, found.what) for found in verify(path, head=head).breaks]
 
 
-def without_constraints(db: apsw.Connection) -> None:
+def without_constraints(db: Connection) -> None:
     """Make the ledger a table that takes anything."""
     db.execute("CREATE TABLE copy AS SELECT * FROM ledger; DROP TABLE ledger")
     db.execute("CREATE TABLE ledger AS SELECT * FROM copy; DROP TABLE copy")
 
 
-def rewrite(db: apsw.Connection, seq: int, **changes: object) -> None:
+def rewrite(db: Connection, seq: int, **changes: object) -> None:
     """Forge a record that is sound in itself: its leaf is the hash of its row."""
     row = Row._make(next(db.execute("SELECT * FROM ledger WHERE seq = ?", (seq,))))
     row = row._replace(**changes)  # type: ignore[arg-type]
@@ -112,34 +114,34 @@ def rewrite(db: apsw.Connection, seq: int, **changes: object) -> None:
     )
 
 
-def leaf_of(db: apsw.Connection, seq: int) -> bytes:
+def leaf_of(db: Connection, seq: int) -> bytes:
     (leaf,) = next(db.execute("SELECT leaf FROM ledger WHERE seq = ?", (seq,)))
     assert isinstance(leaf, bytes)
     return leaf
 
 
-def swap(db: apsw.Connection, one: int, other: int) -> None:
+def swap(db: Connection, one: int, other: int) -> None:
     for old, new in ((one, -1), (other, one), (-1, other)):
         db.execute("PRAGMA ignore_check_constraints = ON")
         db.execute("UPDATE ledger SET seq = ? WHERE seq = ?", (new, old))
 
 
-def execute(sql: str) -> Callable[[apsw.Connection], None]:
-    def run(db: apsw.Connection) -> None:
+def execute(sql: str) -> Callable[[Connection], None]:
+    def run(db: Connection) -> None:
         db.execute(sql)
 
     return run
 
 
-def loosely(sql: str) -> Callable[[apsw.Connection], None]:
-    def run(db: apsw.Connection) -> None:
+def loosely(sql: str) -> Callable[[Connection], None]:
+    def run(db: Connection) -> None:
         without_constraints(db)
         db.execute(sql)
 
     return run
 
 
-DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]]]] = {
+DAMAGES: dict[str, tuple[Callable[[Connection], None], list[tuple[int, str]]]] = {
     "a leaf": (
         execute("UPDATE ledger SET leaf = zeroblob(32) WHERE seq = 5"),
         [(5, "altered-header")],
@@ -243,8 +245,8 @@ DAMAGES: dict[str, tuple[Callable[[apsw.Connection], None], list[tuple[int, str]
 @pytest.mark.parametrize(("inflict", "found"), DAMAGES.values(), ids=DAMAGES.keys())
 def test_each_damage_is_named_once(
     story: str,
-    intruder: apsw.Connection,
-    inflict: Callable[[apsw.Connection], None],
+    intruder: Connection,
+    inflict: Callable[[Connection], None],
     found: list[tuple[int, str]],
 ) -> None:
     """Specification 9.11: one name for each damage, and no alarm for what follows it."""
@@ -260,7 +262,7 @@ def test_a_sound_log_is_valid_over_many_slices(story: str) -> None:
     ]
 
 
-def test_a_cut_off_tail_is_seen_by_who_holds_a_head(story: str, intruder: apsw.Connection) -> None:
+def test_a_truncated_log_is_detected_with_a_head(story: str, intruder: Connection) -> None:
     """Specification 9.11: tamper-evident, to someone holding an earlier head."""
     held = Head(LAST, leaf_of(intruder, LAST))
     intruder.execute("DELETE FROM ledger WHERE seq > 10")
@@ -268,9 +270,7 @@ def test_a_cut_off_tail_is_seen_by_who_holds_a_head(story: str, intruder: apsw.C
     assert damage(story, head=held) == [(11, "truncated")]
 
 
-def test_a_log_written_anew_is_seen_by_who_holds_a_head(
-    story: str, intruder: apsw.Connection
-) -> None:
+def test_a_rewritten_log_is_detected_with_a_head(story: str, intruder: Connection) -> None:
     held = Head(LAST, leaf_of(intruder, LAST))
     assert damage(story, head=held) == []
     rewrite(intruder, LAST, at="2020-01-01T00:00:00.000000Z")
@@ -278,16 +278,16 @@ def test_a_log_written_anew_is_seen_by_who_holds_a_head(
     assert damage(story, head=held) == [(LAST, "head-differs")]
 
 
-def test_an_altered_record_is_not_also_called_replaced(
-    story: str, intruder: apsw.Connection
+def test_an_altered_record_is_not_also_reported_as_replaced(
+    story: str, intruder: Connection
 ) -> None:
     held = Head(5, leaf_of(intruder, 5))
     intruder.execute("UPDATE ledger SET leaf = zeroblob(32) WHERE seq = 5")
     assert damage(story, head=held) == [(5, "altered-header")]
 
 
-def test_a_check_ends_where_it_is_told_but_reaches_a_head_from_outside(
-    story: str, intruder: apsw.Connection
+def test_a_check_stops_at_its_limit_but_covers_an_outside_head(
+    story: str, intruder: Connection
 ) -> None:
     """Specification 5.17: audit_verify_chain checks up to the record before its own enter."""
     held = Head(8, leaf_of(intruder, 8))
@@ -297,7 +297,7 @@ def test_a_check_ends_where_it_is_told_but_reaches_a_head_from_outside(
 
 
 def test_a_missing_last_record_is_noticed_if_later_ones_are_there(
-    story: str, intruder: apsw.Connection
+    story: str, intruder: Connection
 ) -> None:
     held = Head(6, leaf_of(intruder, 6))
     intruder.execute("DELETE FROM ledger WHERE seq IN (5, 6)")
@@ -315,7 +315,7 @@ def test_others_get_their_turn_between_two_slices(story: str) -> None:
     assert pauses == [False, False]
 
 
-def erase(db: apsw.Connection, seqs: list[int]) -> None:
+def erase(db: Connection, seqs: list[int]) -> None:
     with Transaction(db, durable=True):
         payload = {"seqs": seqs, "reason": "asked for"}
         Chain(db, LOG, nonce).append("erasure", payload, at=AT, call=E)
@@ -333,7 +333,7 @@ def test_erased_payloads_are_reported_and_the_chain_still_holds(story: str, writ
 
 
 def test_a_range_is_checked_with_its_link_to_the_record_before(
-    story: str, intruder: apsw.Connection
+    story: str, intruder: Connection
 ) -> None:
     """Specification 11.6, 12.8: the last records at boot, samples in the health loop."""
 
@@ -409,7 +409,7 @@ def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
         assert entry == Entry(1, record.leaf(row.header(LOG))) == Entry(1, row.leaf)
 
 
-def test_the_leaf_at_a_seq_is_found_if_there_is_one(story: str, intruder: apsw.Connection) -> None:
+def test_the_leaf_at_a_seq_is_found_if_there_is_one(story: str, intruder: Connection) -> None:
     assert ledger.leaf_at(intruder, LAST) == leaf_of(intruder, LAST)
     assert ledger.leaf_at(intruder, LAST + 1) is None
 
@@ -423,7 +423,7 @@ def test_the_database_says_which_log_it_holds_or_is_damaged(writer: Writer) -> N
 
 
 def test_enters_and_exits_after_a_seq_are_what_changes_the_open_calls(
-    story: str, intruder: apsw.Connection
+    story: str, intruder: Connection
 ) -> None:
     assert list(ledger.calls_since(intruder, 4)) == [
         (6, "call.exit", B),
@@ -468,7 +468,7 @@ def test_the_database_itself_refuses_to_change_the_ledger(
 
 
 def test_a_payload_is_erased_once_and_nothing_comes_back(story: str, writer: Writer) -> None:
-    """docs/decisions/007: the one UPDATE that there is."""
+    """docs/decisions/007: the only UPDATE."""
     with writer() as opened:
         erase(opened.db, [4, 5])
         for change in (GONE, "nonce = zeroblob(32), body = x'7b7d'", "body = x''"):
@@ -504,7 +504,7 @@ INTRUDING_RECORDS = {
 def test_the_chain_can_neither_fork_nor_gap(story: str, what: str, way: str) -> None:
     """docs/decisions/005: in the file itself, for any program; recursive_triggers is off here."""
     seq, leaf, prev = INTRUDING_RECORDS[what]
-    with closing(apsw.Connection(story)) as stranger:
+    with closing(Connection(story)) as stranger:
         with pytest.raises(apsw.ConstraintError, match="append-only"):
             stranger.execute(f"{way} INTO ledger SELECT {seq}, {COPY.format(leaf=leaf, prev=prev)}")
         stranger.execute(  # what the others lack: the next place, and the newest record before it
@@ -523,7 +523,7 @@ def test_an_empty_ledger_begins_with_record_1(writer: Writer) -> None:
 
 
 def test_what_a_report_does_not_name_is_not_looked_for(
-    story: str, intruder: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+    story: str, intruder: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lookup reads the log: a log that is broken everywhere must not be read for every record."""
     rewrite(intruder, LAST, prev=leaf_of(intruder, 2))
@@ -533,7 +533,7 @@ def test_what_a_report_does_not_name_is_not_looked_for(
 
 
 @pytest.mark.parametrize("view", ["actions", "audit_events"])
-def test_calls_are_shown_in_the_views(story: str, intruder: apsw.Connection, view: str) -> None:
+def test_calls_are_shown_in_the_views(story: str, intruder: Connection, view: str) -> None:
     """Specification 9.7: sequence_no is the enter's seq on both rows; `running` on enter."""
     intruder.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 4")
     cursor = intruder.execute(f"SELECT * FROM {view} WHERE correlation_id IN (?, ?)", (A, B))
@@ -556,7 +556,7 @@ def test_calls_are_shown_in_the_views(story: str, intruder: apsw.Connection, vie
     ]
 
 
-def test_thoughts_are_shown_in_a_view(story: str, intruder: apsw.Connection) -> None:
+def test_thoughts_are_shown_in_a_view(story: str, intruder: Connection) -> None:
     """Specification 9.7, 9.10: erased text is shown as [erased]."""
     leaf = leaf_of(intruder, 5).hex()
     query = "SELECT * FROM thought_records"

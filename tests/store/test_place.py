@@ -89,7 +89,7 @@ def test_where_nobody_says_nothing_is_refused(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-def test_a_real_mount_is_told_from_what_lies_below_it(tmp_path: Path) -> None:
+def test_a_real_mount_is_distinguished_from_what_is_below_it(tmp_path: Path) -> None:
     """By the list of this very machine; also for a path that is not there yet."""
     below = place.file_system(str(tmp_path))
     assert below is not None

@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from colibri.store import claims, keys, sessions, tasks
+from colibri.store import claims, keys, sessions, tasks, thought_search
 from colibri.store.keys import Key
 from colibri.store.sessions import Caller
-from colibri.store.sqlite import thought_search
 from tests.support.ledger_writer import SERVER, Lab, in_memory
 from tests.support.query_plans import plans
 
@@ -44,7 +43,7 @@ PLANS: dict[str, tuple[Callable[[Lab], object], list[str]]] = {
         ["PRIMARY KEY (task=? AND session=?)"],
     ),
     "how many thoughts wait for the index": (
-        lambda lab: thought_search.add(lab.db),
+        lambda lab: thought_search.count(lab.db),
         ["SCAN thought_counts"],
     ),
     "what is waited for": (

@@ -9,6 +9,7 @@ from colibri.core import merkle
 from colibri.core.errors import Refused
 from colibri.store import proofs, sessions
 from colibri.store.sessions import Session
+from tests.support.engines import require_sqlite
 from tests.support.ledger_writer import Lab, found, in_memory
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 33)
@@ -131,6 +132,7 @@ def test_no_proof_is_made_for_what_is_no_thought_of_the_session(lab: Lab, though
 
 def test_the_database_itself_refuses_to_change_a_tree(lab: Lab) -> None:
     """Specification 9.6: triggers refuse UPDATE and DELETE on merkle_nodes."""
+    require_sqlite("zeroblob")
     sealed(lab, 3)
     for sql in ("UPDATE merkle_nodes SET hash = zeroblob(32)", "DELETE FROM merkle_nodes"):
         with pytest.raises(Exception, match="a sealed session is never changed"):
@@ -174,7 +176,7 @@ def test_every_edit_of_a_tree_is_an_altered_session(lab: Lab, edit: str) -> None
 def test_a_missing_row_is_an_altered_session(lab: Lab) -> None:
     sealed(lab, 1)
     lab.start("S-2")
-    lab.db.execute("DELETE FROM sessions WHERE session_id = 'S-2'")
+    lab.tamper("DELETE FROM sessions WHERE session_id = 'S-2'")
     (broken,) = lab.verify().breaks
     assert (broken.what, broken.detail) == ("altered-session", "S-2: its row is missing")
 

@@ -10,19 +10,20 @@ import pytest
 
 from colibri.core.errors import Damaged, ResourceError
 from colibri.store.sqlite import backup, expected
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.expected import ForeignSchema
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.schema import load_migrations, upto
 from colibri.store.sqlite.watch import Change
 from tests.store.conftest import Writer
 
-Act = Callable[[apsw.Connection], object]
+Act = Callable[[Connection], object]
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def made() -> apsw.Connection:
-    db = apsw.Connection(":memory:")
+def made() -> Connection:
+    db = Connection(":memory:")
     for step in load_migrations():
         db.execute(step.sql)
     return db
@@ -34,8 +35,8 @@ OBJECTS: list[tuple[Any, ...]] = (
 
 
 def intrude(path: str, act: Act) -> None:
-    """As somebody with a SQLite of his own can."""
-    with closing(apsw.Connection(path)) as db:
+    """As anybody with another SQLite can."""
+    with closing(Connection(path)) as db:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
         db.execute("PRAGMA writable_schema = ON; PRAGMA foreign_keys = OFF")
         act(db)
@@ -56,7 +57,7 @@ def run(sql: str) -> Act:
     return lambda db: db.execute(sql)
 
 
-def view_in_place(db: apsw.Connection) -> None:
+def view_in_place(db: Connection) -> None:
     db.execute(
         "ALTER TABLE tasks RENAME TO real_tasks; CREATE VIEW tasks AS SELECT * FROM real_tasks"
     )
@@ -127,7 +128,7 @@ def test_a_file_that_keeps_texts_in_another_encoding_is_refused(
 ) -> None:
     """Even an empty one: the rows of an honest log would not be what its records say."""
     Path(path).parent.mkdir(mode=0o700)
-    with closing(apsw.Connection(path)) as db:
+    with closing(Connection(path)) as db:
         db.execute(f"PRAGMA encoding = '{encoding}'; CREATE TABLE x (y); DROP TABLE x")
     for open_it in (writer, lambda: closing(open_reader(path, least=0))):
         with pytest.raises(ResourceError, match=f"it keeps texts in {encoding}"), open_it():
@@ -153,12 +154,12 @@ def test_an_index_over_other_keys_is_found_in_a_copy(path: str, writer: Writer) 
     assert found.startswith("SQLite: ")
 
 
-def swapped_keys(db: apsw.Connection, sql: str) -> None:
+def swapped_keys(db: Connection, sql: str) -> None:
     """Rebuild the key's index from another column, then put the definition back."""
     other = "CREATE TABLE meta (key TEXT NOT NULL, value TEXT NOT NULL PRIMARY KEY) STRICT"
     update = "UPDATE sqlite_schema SET sql = ? WHERE name = 'meta'"
     db.execute(update, (other,))
-    with closing(apsw.Connection(db.filename)) as second:
+    with closing(Connection(db.filename)) as second:
         second.execute("REINDEX")
     db.execute(update, (sql,))
 

@@ -7,6 +7,7 @@ import pytest
 from colibri.core.errors import Refused
 from colibri.store import sessions
 from colibri.store.sessions import Session
+from tests.support.engines import require_sqlite
 from tests.support.ledger_writer import SERVER, Lab, in_memory
 
 
@@ -85,14 +86,15 @@ def test_a_sealed_session_is_no_open_one_and_the_refusal_has_the_root(lab: Lab) 
     assert sessions.get(lab.db, "S-1") == sealed
 
 
-def test_sessions_are_told_in_the_order_of_their_opening(lab: Lab) -> None:
+def test_sessions_are_listed_in_the_order_of_their_opening(lab: Lab) -> None:
     for id in ("b", "a", "c"):
         lab.start(id)
     assert [session.session_id for session in sessions.every(lab.db)] == ["b", "a", "c"]
 
 
-def test_a_column_that_is_no_text_is_read_as_something_that_equals_nothing(lab: Lab) -> None:
+def test_a_column_that_is_not_text_reads_as_a_value_equal_to_nothing(lab: Lab) -> None:
     """A check must tell of it, not stop at it; not even U+FFFD in its place would do."""
+    require_sqlite("a text that is none")
     lab.start(intent="\N{REPLACEMENT CHARACTER}")
     lab.db.execute("UPDATE sessions SET intent = CAST(x'ff' AS TEXT)")
     assert sessions.get(lab.db, "S-1").intent == "\udcff"

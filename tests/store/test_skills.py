@@ -102,7 +102,7 @@ def test_changes_on_disk_show_at_once(root: Path) -> None:
 # The root.
 
 
-def test_a_root_that_is_not_there_is_said(root: Path) -> None:
+def test_a_missing_skills_root_is_reported(root: Path) -> None:
     listing = skills.read(str(root / "none"), str(root))
     assert (listing.skills, listing.skipped) == ((), ())
     assert listing.note == (
@@ -111,7 +111,7 @@ def test_a_root_that_is_not_there_is_said(root: Path) -> None:
     )
 
 
-def test_a_root_that_is_a_file_is_said(root: Path) -> None:
+def test_a_skills_root_that_is_a_file_is_reported(root: Path) -> None:
     file = add(root, "one")
     note = skills.read(str(file), str(root)).note
     assert note is not None
@@ -179,7 +179,7 @@ def test_the_project_may_be_reached_by_a_link(root: Path, tmp_path: Path) -> Non
 # What is not read.
 
 
-def test_links_are_skipped_and_said(root: Path) -> None:
+def test_links_are_skipped_and_reported(root: Path) -> None:
     """Neither a folder nor a file that is a link is followed."""
     theirs = root.parent / "theirs"
     secret = add(root.parent, "theirs", SECRET)
@@ -312,7 +312,7 @@ def test_a_file_that_is_too_large_is_not_read(root: Path) -> None:
 
 @contextmanager
 def without_privileges() -> Iterator[None]:
-    """As somebody for whom permissions count."""
+    """As a user to which permissions apply."""
     if os.geteuid() != 0:
         yield
         return
@@ -323,7 +323,7 @@ def without_privileges() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_what_may_not_be_read_is_said() -> None:
+def test_a_file_without_read_permission_is_reported() -> None:
     with TemporaryDirectory(dir="/tmp") as folder:  # where everybody may pass
         root = Path(folder) / "skills"
         root.mkdir()
@@ -354,7 +354,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_strange_name_is_spelt_out(root: Path, name: bytes) -> None:
+def test_an_unusual_name_is_spelt_out(root: Path, name: bytes) -> None:
     """Names are bytes, and anybody may choose them."""
     try:
         add(root, os.fsdecode(name), "---\nname: x\ndescription: y\n---\n")

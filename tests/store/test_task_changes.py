@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from apsw import ConstraintError
 
 from colibri.core.errors import Refused
+from colibri.store.faults import errors
 from tests.store.conftest import Writer
 from tests.support.ledger_writer import JSON, TO_VERIFY
 from tests.support.query_plans import plans
@@ -262,7 +262,7 @@ def test_a_task_past_plan_takes_no_open_dependency(store: TaskStore, state: str)
     assert store.update("T-0001", depends_on=["T-0003"]).depends_on == ("T-0003",)
 
 
-def test_a_move_is_held_against_the_new_dependencies(store: TaskStore) -> None:
+def test_a_move_is_checked_against_the_new_dependencies(store: TaskStore) -> None:
     """Specification 6.5: the move … against the new dependencies."""
     store.create()
     store.create(depends_on=["T-0001"])
@@ -296,7 +296,7 @@ ORDER: list[tuple[str, JSON]] = [
 
 
 @pytest.mark.parametrize("first", range(len(ORDER)))
-def test_of_several_mistakes_the_first_in_the_order_of_the_checks_is_told(
+def test_the_first_mistake_in_the_order_of_the_checks_is_reported(
     store: TaskStore, first: int
 ) -> None:
     """Specification 6.7: task_update checks in this order."""
@@ -381,8 +381,7 @@ def test_dependencies_may_meet_again_without_being_a_cycle(store: TaskStore) -> 
 
 def test_ids_get_a_fifth_digit_after_9999(store: TaskStore) -> None:
     """Specification 5.9: `T-0001` (five digits after 9999)."""
-    store.db.execute("PRAGMA foreign_keys = OFF")
-    store.db.execute(
+    store.tamper(
         "INSERT INTO tasks (number, title, priority, status, attempt, version, created_at,"
         " updated_at, attempt_seq, open_dependencies)"
         " VALUES (9999, 'x', 'low', 'INIT', 1, 1, '-', '-', 1, 0)"
@@ -396,7 +395,7 @@ def test_a_task_depends_on_another_once_and_who_waits_for_it_is_found_by_an_inde
     """One index does both."""
     store.create()
     store.create(depends_on=["T-0001"])
-    with pytest.raises(ConstraintError):
+    with pytest.raises(errors()):
         store.db.execute("INSERT INTO task_dependencies VALUES (2, 1, 1)")
     store.give_evidence("T-0001")
     plan = plans(store.db, lambda: store.update("T-0001", status="CANCELLED"))

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colibri.core.errors import Refused
-from colibri.store import claims, tasks
-from colibri.store.sqlite import search as index
+from colibri.core.gates import NONE, Done
+from colibri.store import claims, task_needs, tasks
+from colibri.store.sqlite import task_search as index
 from colibri.store.tasks import Filter
 from tests.store.conftest import Writer
+from tests.support.engines import require_sqlite
 from tests.support.ledger_writer import JSON, TO_VERIFY
 from tests.support.query_plans import plans
 from tests.support.task_store import TaskStore, in_memory
@@ -52,22 +54,28 @@ def test_only_the_id_as_it_was_given_finds_a_task(store: TaskStore, id: str) -> 
 
 
 def test_needs_names_what_each_legal_move_still_lacks_and_nothing_else(store: TaskStore) -> None:
-    """Specification 5.14."""
+    """Specification 5.14, 21.9."""
     store.create()
     store.create(depends_on=["T-0001"])
     reason = {"CANCELLED": ["a thought about this attempt"]}
-    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == reason
+    assert task_needs.needs(store.db, tasks.get(store.db, "T-0002"), None) == reason
     plan = store.move("T-0002", "GATHER", "ANALYZE", "PLAN")
     blocked = {"APPLY": ["dependencies that are DONE or CANCELLED: T-0001 (INIT)"]}
-    assert tasks.needs(store.db, plan) == {**blocked, **reason}
-    assert tasks.blockers(store.db, plan.number) == [("T-0001", "INIT")]
+    assert task_needs.needs(store.db, plan, None) == {**blocked, **reason}
+    assert task_needs.blockers(store.db, plan.number) == [("T-0001", "INIT")]
     store.cancel("T-0001")
-    assert tasks.needs(store.db, tasks.get(store.db, "T-0002")) == reason
-    assert tasks.blockers(store.db, plan.number) == []
+    assert task_needs.needs(store.db, tasks.get(store.db, "T-0002"), None) == reason
+    assert task_needs.blockers(store.db, plan.number) == []
     verify = store.move("T-0002", "APPLY", "VERIFY")
-    assert tasks.needs(store.db, verify) == {"DONE": reason["CANCELLED"], **reason}
+    assert task_needs.needs(store.db, verify, None) == {"DONE": reason["CANCELLED"], **reason}
     store.give_evidence("T-0002")
-    assert tasks.needs(store.db, verify) == {}
+    assert task_needs.needs(store.db, verify, None) == {}
+    assert task_needs.needs(store.db, verify, NONE) == {}
+    rule = Done(command="pytest*", exit=0, after_last_edit=False)
+    seen = "`pytest*` with exit code 0, seen by the host of the session that holds the task"
+    assert task_needs.needs(store.db, verify, NONE.but(done=rule)) == {"DONE": [seen]}
+    broken = task_needs.needs(store.db, verify, NONE.but(problem="no TOML"))
+    assert broken == {"DONE": ["a rule that can be used: no TOML"]}
     assert tasks.next_states(verify) == ("DONE", "GATHER", "CANCELLED")
 
 
@@ -76,9 +84,9 @@ def test_a_sentence_that_leaves_blockers_out_says_how_many(store: TaskStore) -> 
     ids = [store.create().task_id for _ in range(21)]
     store.create(depends_on=ids)
     plan = store.move("T-0022", "GATHER", "ANALYZE", "PLAN")
-    (need,) = tasks.needs(store.db, plan)["APPLY"]
+    (need,) = task_needs.needs(store.db, plan, None)["APPLY"]
     assert need.endswith("T-0020 (INIT) and 1 more")
-    assert len(tasks.blockers(store.db, plan.number)) == 21
+    assert len(task_needs.blockers(store.db, plan.number)) == 21
 
 
 # The queue.
@@ -149,7 +157,8 @@ def many(store: TaskStore, count: int) -> list[JSON]:
 
 
 def test_pages_far_into_a_list_are_the_slices_of_it_too(store: TaskStore) -> None:
-    """store/tasks.py: blocks are passed over unseen; 1024 numbers are one."""
+    """store/tasks.py: blocks are skipped unseen; 1024 numbers are one."""
+    require_sqlite("rows made by its own SQL")
     made = many(store, 4_000)
     store.db.execute("UPDATE tasks SET status = 'CANCELLED', project = NULL WHERE number % 7 = 0")
     for fields in made[6::7]:
@@ -217,7 +226,7 @@ PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
     ),
     "holder": (lambda store: store.find(holder="S-1"), "INDEX tasks_held (holder=?)"),
     "what others hold": (
-        lambda store: claims.queue(store.db, Filter(), "S-1", now=AT, minutes=60),
+        lambda store: claims.held(store.db, Filter(), "S-1"),
         "SEARCH tasks USING INDEX tasks_held (holder>?)",
     ),
     "what nobody holds": (
@@ -235,7 +244,7 @@ PLANS: dict[str, tuple[Callable[[TaskStore], object], str]] = {
         "INDEX tasks_ready_assignee",
     ),
     "evidence": (
-        lambda store: tasks.has_evidence(store.db, tasks.get(store.db, "T-0001")),
+        lambda store: task_needs.has_evidence(store.db, tasks.get(store.db, "T-0001")),
         "COVERING INDEX thoughts_of_task (task=? AND seq>?)",
     ),
 }
@@ -256,13 +265,17 @@ def test_a_question_is_answered_from_the_index_that_is_made_for_it(
 
 def test_only_what_one_session_holds_is_sorted(store: TaskStore) -> None:
     store.create()
-    queue, _ = claims.queue(store.db, Filter(project="p"), "S-1", now=AT, minutes=60)
-    mine, _, rest = plans(store.db, lambda: [*queue]).partition("USE TEMP B-TREE FOR ORDER BY\n")
-    assert mine == "SEARCH tasks USING INDEX tasks_held (holder=?)\n"
+    wanted = Filter(project="p")
+    held = plans(store.db, lambda: tasks.queue(store.db, wanted._replace(holder="S-1"), 9))
+    rest = plans(store.db, lambda: tasks.queue(store.db, wanted, 9, besides=["S-1"]))
+    assert held == (
+        "SEARCH tasks USING INDEX tasks_held (holder=?)\nUSE TEMP B-TREE FOR ORDER BY\n"
+    )
     assert rest == "SEARCH tasks USING INDEX tasks_ready_project (project=?)\n"
 
 
 def test_every_index_of_tasks_is_in_one_of_these_plans(store: TaskStore) -> None:
+    require_sqlite("query plans")
     rows = store.db.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'tasks'"
     )
@@ -274,7 +287,8 @@ def test_every_index_of_tasks_is_in_one_of_these_plans(store: TaskStore) -> None
 
 
 def test_tasks_enter_the_index_a_batch_at_a_time(store: TaskStore) -> None:
-    """store/sqlite/search.py: those after the last whole batch are read one by one."""
+    """store/sqlite/task_search.py: those after the last whole batch are read one by one."""
+    require_sqlite("batches of tasks")
     for number in range(1, 2 * index.BATCH + 2):
         store.create(f"task <{number}>")
         known = [rowid for (rowid,) in store.db.execute("SELECT rowid FROM task_search")]
@@ -486,7 +500,7 @@ def test_every_total_is_the_number_of_rows_that_match_after_any_changes(
         assert total == count(store, wanted)
         assert len(found) == min(1, total)
         if status is None:
-            assert store.ready(**wanted)[1] == count(store, wanted, "is_ready")
+            assert store.ready(**wanted)[1] == count(store, wanted, "is_ready = 1")
 
 
 def count(store: TaskStore, wanted: JSON, also: str = "true") -> int:

@@ -13,6 +13,7 @@ from colibri.store import sessions
 from colibri.store.records import Filter, Record
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.timeline import Step, Timeline
+from tests.support.engines import require_sqlite
 from tests.support.ledger_writer import Lab, disable_triggers, in_memory, opened, story
 from tests.support.query_plans import plans
 
@@ -173,10 +174,10 @@ def test_a_change_without_its_two_sides_is_unreadable(lab: Lab, change: object) 
     assert record.state == "unreadable"
 
 
-def test_an_erased_payload_is_told_from_one_that_is_just_gone(lab: Lab) -> None:
+def test_an_erased_payload_is_distinguished_from_a_missing_one(lab: Lab) -> None:
     erased, missing = lab.seqs("thought")[:2]
     lab.erase(erased)
-    lab.db.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (missing,))
+    lab.tamper("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = ?", (missing,))
     states = [store.get(lab.db, seq) for seq in (erased, missing)]
     assert [one and (one.payload, one.state) for one in states] == [
         (None, "erased"),
@@ -236,7 +237,7 @@ def test_open_calls_are_the_enters_without_an_exit_after_a_seq(lab: Lab) -> None
 # Steps.
 
 
-def test_a_session_is_told_by_its_records_and_the_moves_of_its_tasks(lab: Lab) -> None:
+def test_a_session_shows_its_records_and_the_moves_of_its_tasks(lab: Lab) -> None:
     """One step for a call: what it wrote, else how it ended; S-2 and its thoughts are not in it."""
     assert said(steps(of_session(lab, "S-1"), lab.head().seq)) == [
         "session.open",
@@ -255,7 +256,7 @@ def test_a_session_is_told_by_its_records_and_the_moves_of_its_tasks(lab: Lab) -
     ]
 
 
-def test_a_task_is_told_by_all_that_names_it(lab: Lab) -> None:
+def test_a_task_shows_every_record_that_names_it(lab: Lab) -> None:
     with pytest.raises(Refused):
         lab.update("T-0001", status="INIT")
     lab.think("S-2", "afterthought", task="T-0001")
@@ -265,7 +266,7 @@ def test_a_task_is_told_by_all_that_names_it(lab: Lab) -> None:
     assert found[-3:] == ["DONE", "ERR_INVALID_TRANSITION", "afterthought"]
 
 
-def test_everything_is_told_once(lab: Lab) -> None:
+def test_every_record_is_in_exactly_one_step(lab: Lab) -> None:
     found = steps(Timeline(lab.db), lab.head().seq)
     seen = [
         record.seq for step in found for record in (*step.records, step.exit, step.enter) if record
@@ -315,7 +316,7 @@ def test_refused_and_reading_calls_are_steps_with_their_enter(lab: Lab) -> None:
     assert refused.enter.payload["arguments"] == {"session_id": "S-1"}
 
 
-def test_what_came_since_is_told_by_the_next_advance(lab: Lab) -> None:
+def test_the_next_advance_reports_what_came_since(lab: Lab) -> None:
     found = of_session(lab, "S-2")
     before = lab.head().seq
     assert len(steps(found, before)) == 3
@@ -444,7 +445,8 @@ def test_no_look_at_a_session_a_task_or_the_tail_reads_the_whole_ledger(lab: Lab
 
 
 def test_no_transaction_outlives_a_page(tmp_path: Path) -> None:
-    """Who reads slowly keeps nobody's write-ahead log from being emptied."""
+    """A slow reader does not keep the write-ahead log from being emptied."""
+    require_sqlite("the write-ahead log")
     with opened(tmp_path) as db:
         lab = story(Lab(db))
         reader = open_reader(str(tmp_path / "data" / "colibri.db"))

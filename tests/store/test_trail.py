@@ -3,8 +3,7 @@
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import ledger, trail
-from colibri.store.sqlite import altered_thoughts
+from colibri.store import ledger, thought_rows, trail
 from colibri.store.trail import Filter, Thought
 from tests.support.ledger_writer import ZEROS, Lab, found, in_memory, story
 from tests.support.query_plans import plans
@@ -21,7 +20,7 @@ def page(lab: Lab, limit: int = 50, offset: int = 0, **wanted: str) -> tuple[lis
     return [thought.thought_id for thought in thoughts], total
 
 
-def test_a_thought_is_told_as_it_was_recorded(lab: Lab) -> None:
+def test_a_thought_is_shown_as_it_was_recorded(lab: Lab) -> None:
     """Specification 7.9."""
     task = lab.create().task_id
     lab.start()
@@ -119,8 +118,8 @@ def test_leaves_come_in_the_order_of_the_session(lab: Lab) -> None:
 
 def test_rows_that_follow_from_the_records_are_no_damage(lab: Lab) -> None:
     story(lab)
-    assert list(altered_thoughts.altered(lab.db)) == []
-    assert list(altered_thoughts.altered_rows(lab.db, session="S-1")) == []
+    assert list(thought_rows.altered(lab.db)) == []
+    assert list(thought_rows.altered_rows(lab.db, session="S-1")) == []
 
 
 ROW = "its row in thoughts is missing or not as its record says"
@@ -164,7 +163,7 @@ EDITS: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize(("edit", "problems"), EDITS.values(), ids=EDITS.keys())
-def test_every_edit_of_the_rows_is_told(lab: Lab, edit: str, problems: list[str]) -> None:
+def test_every_edit_of_the_rows_is_reported(lab: Lab, edit: str, problems: list[str]) -> None:
     """Specification 9.12: rows exist for queries; verification compares them."""
     story(lab).drop_triggers()
     lab.db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
@@ -190,8 +189,8 @@ def test_the_rows_of_thoughts_after_the_part_that_is_checked_are_compared_too(la
     assert f"R-{late[0]}: {ROW}" in [broken.detail for broken in lab.verify(upto=upto).breaks]
 
 
-def test_a_count_of_zero_is_as_good_as_none(lab: Lab) -> None:
-    story(lab).db.execute("INSERT INTO thought_counts VALUES ('doubt', 0)")
+def test_a_count_of_zero_is_treated_as_none(lab: Lab) -> None:
+    story(lab).tamper("INSERT INTO thought_counts VALUES ('doubt', 0)")
     assert lab.verify().valid
 
 
@@ -201,7 +200,7 @@ def test_the_place_of_an_erased_thought_is_still_checked(lab: Lab) -> None:
     thoughts = [lab.think() for _ in range(3)]
     lab.erase(thoughts[1].seq)
     assert lab.verify().valid
-    lab.db.execute("UPDATE thoughts SET idx = 9 WHERE seq = ?", (thoughts[1].seq,))
+    lab.tamper("UPDATE thoughts SET idx = 9 WHERE seq = ?", (thoughts[1].seq,))
     assert found(lab.verify()) == found(lab.verify_session()) == [(None, "altered-session")]
 
 
@@ -218,7 +217,7 @@ def test_a_number_that_json_cannot_say_is_no_answer(lab: Lab) -> None:
     """A forger may have put it there."""
     lab.start()
     lab.think()
-    lab.db.execute("UPDATE thoughts SET idx = ?", (2**53,))
+    lab.tamper("UPDATE thoughts SET idx = ?", (2**53,))
     with pytest.raises(ValueError, match=r"R-\d+ has a number beyond 2\^53-1"):
         trail.find(lab.db, Filter(), limit=1, offset=0)
 

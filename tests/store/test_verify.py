@@ -1,12 +1,13 @@
 """store/verify.py: the log, the rules and the rows, compared with each other in a real file."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from apsw import Connection
 
 from colibri.core.rows import Row
-from colibri.store.sqlite import search
+from colibri.store.sqlite import task_search as search
+from colibri.store.sqlite.connection import Connection
 from tests.store.conftest import Writer
 from tests.support.ledger_writer import JSON, disable_triggers
 from tests.support.task_store import TaskStore, last_of, records, story
@@ -23,7 +24,7 @@ def store(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskStore
 
 
 @pytest.fixture
-def intruder(store: TaskStore) -> Connection:
+def intruder(store: TaskStore) -> Any:
     """The store's connection without any respect: no triggers, no foreign keys, no checks."""
     disable_triggers(store.db)
     store.db.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
@@ -216,7 +217,7 @@ SPOILT: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_what_builds_on_records_that_are_not_sound_is_not_judged_and_that_is_said(
+def test_checks_that_need_unsound_records_are_skipped_and_reported(
     store: TaskStore, intruder: Connection, what: str
 ) -> None:
     """docs/formats.md §9: the first step that finds anything is the last to run."""
@@ -241,7 +242,7 @@ def test_rows_are_not_compared_with_later_records_that_cannot_be_read(
 
 
 @pytest.mark.parametrize("seq", [0, -7, -(2**63)])
-def test_a_record_before_the_first_is_told(
+def test_a_record_before_the_first_is_reported(
     store: TaskStore, intruder: Connection, seq: int
 ) -> None:
     """docs/formats.md §2: seq is 1 for the log's first record."""

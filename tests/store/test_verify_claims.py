@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from apsw import Connection
 
 from colibri.core.ledger import enter_payload
-from colibri.store import keys
-from colibri.store.sqlite import thought_search
+from colibri.store import keys, thought_search
+from colibri.store.sqlite.connection import Connection
 from tests.store.conftest import Writer
 from tests.support.ledger_writer import SERVER, Lab, disable_triggers
 
@@ -131,7 +130,7 @@ def test_a_key_still_counts_when_its_call_is_erased(lab: Lab) -> None:
     assert details(lab) == []
     assert lab.create("something else", key="k").task_id == "T-0001"
     assert details(lab) == []
-    lab.db.execute("UPDATE call_keys SET made = 2 WHERE tool = 'task_create'")
+    lab.tamper("UPDATE call_keys SET made = 2 WHERE tool = 'task_create'")
     assert any(CALLED in one for one in details(lab))
 
 
@@ -139,7 +138,7 @@ def test_keys_of_calls_that_end_during_the_verification_are_compared(lab: Lab) -
     last = lab.head().seq
     lab.create("another", key="late")
     assert lab.verify(upto=last).valid
-    lab.db.execute("DELETE FROM call_keys WHERE made = 2")
+    lab.tamper("DELETE FROM call_keys WHERE made = 2")
     wanted = f"call_keys has no row for the key in record {last + 1}"
     assert [one.detail for one in lab.verify(upto=last).breaks] == [wanted]
 

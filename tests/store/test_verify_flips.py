@@ -46,8 +46,8 @@ def test_a_flip_of_any_byte_is_found(small: Lab, table: str, column: str) -> Non
     assert found(small.verify()) == []
     query = f"SELECT {key}, CAST({column} AS BLOB), typeof({column}) FROM {table}"
     for id, stored, type in db.execute(query).fetchall():
-        for at in range(len(stored or b"")):  # type: ignore[arg-type]
-            flipped = bytearray(stored)  # type: ignore[arg-type]
+        for at in range(len(stored or b"")):
+            flipped = bytearray(stored)
             flipped[at] ^= 1 << at % 8
             db.execute("BEGIN")
             change = f"UPDATE {table} SET {column} = CAST(? AS {type}) WHERE {key} = ?"

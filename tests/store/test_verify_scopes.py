@@ -1,12 +1,14 @@
 """store/verify.py: what each scope finds, and what it says that it has not looked at."""
 
+from typing import Any
+
 import pytest
 
 from colibri.core import dependencies
 from colibri.core.errors import Refused
 from colibri.core.ledger import Head
 from colibri.core.report import Report
-from colibri.store import ledger
+from colibri.store import ledger, tasks
 from tests.support.ledger_writer import TO_VERIFY, Lab, found, in_memory, story
 
 
@@ -102,7 +104,7 @@ def test_a_gap_leaves_the_rows_unjudged_and_says_so(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("seq", [6, 42], ids=["its opening", "its seal"])
-def test_a_session_that_cannot_be_judged_is_said_not_to_be(lab: Lab, seq: int) -> None:
+def test_a_session_that_cannot_be_judged_is_reported_as_that(lab: Lab, seq: int) -> None:
     lab.db.execute("UPDATE ledger SET body = x'7b' WHERE seq = ?", (seq,))
     lab.db.execute("UPDATE sessions SET finalized_at = 'other' WHERE session_id = 'S-1'")
     for report in (lab.verify(), lab.verify_session("S-1")):
@@ -250,7 +252,7 @@ def test_only_the_first_hundred_breaks_are_listed_with_those_of_rows(lab: Lab) -
     assert report.first_broken_at is None
 
 
-def test_a_head_from_outside_is_held_against_the_log(lab: Lab) -> None:
+def test_an_outside_head_is_compared_with_the_log(lab: Lab) -> None:
     """What only someone with an earlier head can see."""
     head = lab.head()
     assert lab.verify(head=head).not_checked == ()
@@ -307,3 +309,45 @@ def test_links_that_are_too_many_to_follow_count_as_a_cycle(
     assert (lab.seqs("task")[-1], "dependency-cycle") in found(lab.verify())
     with pytest.raises(Refused, match="links of dependencies"):
         lab.update(third, depends_on=[second, first])
+
+
+GATE = {"command": "pytest*", "exit": 0, "after_last_edit": True, "digest": "a" * 64}
+
+
+@pytest.mark.parametrize("wrong", ["", "an edit since", "a failed one", "erased", "altered"])
+def test_a_task_is_judged_by_the_rule_that_it_was_done_under(wrong: str) -> None:
+    """Specification 21.4: by the deeds of its session, also those that do not name the task."""
+    lab = in_memory()
+    lab.client = "h-1"
+    lab.start("S-1")
+    first, second = lab.create("one").task_id, lab.create("two").task_id
+    lab.update(second, claim=True, session="S-1")  # two tasks: deeds name none
+    for status in ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"):
+        lab.update(first, status=status, session="S-1")
+    about: dict[str, Any] = {
+        "host_session": "h-1",
+        "use": "u-1",
+        "class_": "run",
+        "command": "pytest -q",
+    }
+    lab.deed(**about, event="tool.begin")
+    if wrong == "an edit since":
+        lab.deed(host_session="h-1", class_="edit", use="u-2", paths=["a"], tree=".")
+    ended = lab.deed(**about, exit=1 if wrong == "a failed one" else 0)
+    assert ended is not None
+    lab.think("S-1", "it works", task=first)
+    gate = {**GATE, "evidence": [ended.seq - 1]}
+    version = tasks.get(lab.db, first).version + 1
+    said = {"task_id": first, "version": version, "attempt": 1, "gate": gate}
+    ends = {"status": ["VERIFY", "DONE"], "holder": ["S-1", None]}
+    done = lab.forge("task", {**said, "set": ends}, session="S-1", task=first)
+    if wrong == "erased":
+        lab.erase(ended.seq)
+    if wrong == "altered":
+        lab.drop_triggers()
+        lab.db.execute("UPDATE ledger SET agent = 'eve' WHERE seq = ?", (ended.seq - 1,))
+    report = lab.verify_task(first)
+    told = {(seq, what) for seq, what in found(report) if what != "altered-task"}
+    expected = {"altered": {(ended.seq - 1, "altered-header")}, "erased": set(), "": set()}
+    assert told == expected.get(wrong, {(done.seq, "wrong-gate")})
+    assert ("gate" in noted(report)) == (wrong == "erased")

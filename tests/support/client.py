@@ -13,6 +13,8 @@ from subprocess import CompletedProcess as Ended
 from types import TracebackType
 from typing import Any, Self
 
+from tests.support import engines
+
 TESTS = Path(__file__).parent.parent
 COLIBRI = (sys.executable, "-m", "colibri", "serve")
 TOOLBOX = (sys.executable, "-m", "tests.support.extra_tools")
@@ -59,7 +61,7 @@ class Server:
             self.process = subprocess.Popen(
                 program,
                 cwd=project,
-                env=environment(**env),
+                env=environment(**{**engines.environment(project), **env}),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -49,7 +49,7 @@ def _count_sql(counts: memoryview) -> None:
     import apsw
 
     from colibri.store.sqlite import opening
-    from colibri.store.sqlite.identity import Opened
+    from colibri.store.sqlite.opened import Opened
 
     ours: set[int] = set()
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from colibri.core.ledger import ERASABLE
+from colibri.core.ledger import ERASABLE, Head
 from colibri.core.report import LINE_OF
 from colibri.core.rows import Row
 from colibri.store.ledger import create_log
-from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.connection import Connection, connect
 from colibri.store.sqlite.schema import load_migrations
 from colibri.store.verify import verify
 from tests.vectors.builder import (
@@ -73,6 +73,9 @@ ARGUMENTS: tuple[Any, ...] = (
 TEXTS = ("title", "content", "description", "intent", "x")
 WORDS = ("x", "0" * 64, "2026-03-01T09:30:00.000001Z", 'a"b', "thought", "task")
 
+# What the builder raises when a lie has left a log of which no such bundle can be made.
+NO_BUNDLE = (LookupError, RecursionError, StopIteration, TypeError, ValueError)
+
 Finding = tuple[str, int | None]
 
 
@@ -97,7 +100,7 @@ def forged(chance: Random) -> Forged:
             if chance.random() < 0.25:
                 return Forged(log_bundle(log))
             return _of_a_part(log, chance)
-        except (LookupError, RecursionError, StopIteration, TypeError, ValueError):
+        except NO_BUNDLE:
             continue
 
 
@@ -108,7 +111,7 @@ def forged_once(log: Log, chance: Random) -> Forged:
         forge_plausibly(lie, chance)
         try:
             return Forged(chance.choice([log_bundle, log_bundle, _of_session, _of_task])(lie))
-        except (LookupError, TypeError, ValueError):
+        except NO_BUNDLE:
             continue
 
 
@@ -242,26 +245,46 @@ def forge_payload(draft: Draft, chance: Random) -> None:
         draft.body[name] = chance.choice(VALUES)
 
 
-def server_findings(forged: Forged) -> list[Finding] | None:
-    """What the server's check finds in the same log; None if a table cannot hold it.
+class NoTable(Exception):
+    """No database can hold what a bundle has: "a part", "no rows" or "its head" is why."""
 
-    A table holds a whole log, keeps its rows in order and has no separate head.
+
+def server_findings(forged: Forged) -> list[Finding] | None:
+    """What the server's check finds in the same log; None if it cannot judge it.
+
+    That compares no root with a seal: the command does.
     """
-    bundle = forged.bundle
-    if (bundle["scope"], bundle["proofs"], forged.root, forged.head) != (None, [], None, None):
+    if forged.root is not None:
         return None
     try:
-        rows = rows_of(bundle)
-        head = {"seq": rows[-1].seq, "leaf": rows[-1].leaf.hex()}
-        if rows != sorted(rows, key=lambda row: row.seq) or head != bundle["head"]:
-            return None
-        db = _database(rows, bundle["log"])
-    except (IndexError, KeyError, TypeError, ValueError, apsw.Error):
+        db = table_of(forged.bundle)
+    except NoTable:
         return None
-    report = verify(db, pause=lambda: None)
+    known = forged.head
+    head = Head(known["seq"], bytes.fromhex(known["leaf"])) if known else None
+    report = verify(db, head=head, pause=lambda: None)
     db.close()
     found = [(one.what, one.seq) for one in report.breaks if one.what not in OF_DATABASES]
     return sorted(found, key=str)
+
+
+def table_of(bundle: Object) -> Connection:
+    """A database with the records of a bundle.
+
+    A table holds a whole log, keeps its rows in order and has no separate head.
+    """
+    if bundle["scope"] is not None or bundle["proofs"]:
+        raise NoTable("a part")
+    try:
+        rows = rows_of(bundle)
+        head = {"seq": rows[-1].seq, "leaf": rows[-1].leaf.hex()}
+        if rows != sorted(rows, key=lambda row: row.seq):
+            raise NoTable("no rows")
+        if head != bundle["head"]:
+            raise NoTable("its head")
+        return _database(rows, bundle["log"])
+    except (IndexError, KeyError, TypeError, ValueError, apsw.Error):
+        raise NoTable("no rows") from None
 
 
 def findings(verdict: Object) -> list[Finding]:
@@ -297,7 +320,7 @@ def _empty(log: str) -> bytes:
     return db.serialize("main")
 
 
-def _database(rows: list[Row], log: str) -> apsw.Connection:
+def _database(rows: list[Row], log: str) -> Connection:
     """A database with these rows, without constraints."""
     db = connect(":memory:", "write")
     db.deserialize("main", _empty(log))

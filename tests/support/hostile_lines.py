@@ -163,13 +163,31 @@ def answers(line: bytes) -> list[object]:
     try:
         message = strictly(line)
     except ValueError:
-        return [None]
+        return [_id_of_refused(line)]
     if not isinstance(message, dict):
         return [None]
     if message.get("jsonrpc") == "2.0" and _is_silent(message):
         return []
     id = message.get("id")
     return [id if isinstance(id, str | int) and not isinstance(id, bool) else None]
+
+
+def _id_of_refused(line: bytes) -> object:
+    """The id in a line that is JSON, but not of the strict kind; None if it is unclear."""
+    try:
+        pairs = json.loads(line.decode(), object_pairs_hook=list)
+        names = [name for name, _ in pairs]
+        is_object = line.lstrip(b" \t\r").startswith(b"{")
+        if not is_object or len(line) > MAX_LINE:
+            return None
+        if _structure(json.loads(line.decode())) > 100_000:
+            return None
+        (id,) = [value for name, value in pairs if name == "id" and "method" in names]
+        str(id).encode()
+    except (ValueError, RecursionError, TypeError):
+        return None
+    is_number = isinstance(id, int) and not isinstance(id, bool) and abs(id) < 2**53
+    return id if is_number or isinstance(id, str) else None
 
 
 def _is_silent(message: JSON) -> bool:

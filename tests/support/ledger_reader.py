@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from apsw import Connection
-
 from colibri.core.report import Report
 from colibri.store import ledger
-from colibri.store.sqlite import opening
+from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.opening import open_reader, open_writer
 from colibri.store.sqlite.transaction import Transaction
 from colibri.store.verify import verify
+from tests.support import engines
 from tests.support.client import JSON, PATIENCE, Server
 
 T = TypeVar("T")
@@ -42,9 +41,12 @@ def eventually(look: Callable[[], T], what: str, timeout: float = PATIENCE) -> T
 
 
 @contextmanager
-def reading(database: Path) -> Iterator[Connection]:
-    """A read-only connection to a Colibri database."""
-    db = open_reader(str(database))
+def reading(database: Path) -> Iterator[Any]:
+    """A read-only connection to a Colibri database, or to the one on PostgreSQL in its place."""
+    if engines.chosen() == "postgres":
+        db: Any = engines.open_reader(database.parent.parent)
+    else:
+        db = open_reader(str(database))
     try:
         yield db
     finally:
@@ -64,16 +66,23 @@ def holding(database: Path) -> Iterator[None]:
         db.close()
 
 
+def records(database: Path) -> list[JSON]:
+    """Every record, in order; `said` is its payload."""
+    names = ("seq", "at", "kind", "call", "session", "task", "agent")
+    with reading(database) as db:
+        rows = db.execute(f"SELECT {', '.join(names)}, body FROM ledger ORDER BY seq")
+        return [
+            {**dict(zip(names, row, strict=True)), "said": json.loads(body)} for *row, body in rows
+        ]
+
+
 def calls(database: Path, tool: str) -> list[Pair]:
     """Every call of a tool, in the order of the ledger."""
     with reading(database) as db:
-        rows = list(
-            db.execute(
-                "SELECT seq, kind, call, body FROM ledger"
-                " WHERE instr(body, CAST(? AS BLOB)) ORDER BY seq",
-                (f'"tool":"{tool}"',),
-            )
-        )
+        named = db.engine.holds("body", f'"tool":"{tool}"')
+        rows = db.execute(
+            f"SELECT seq, kind, call, body FROM ledger WHERE {named} ORDER BY seq"
+        ).fetchall()
     exits = {call: (seq, json.loads(body)) for seq, kind, call, body in rows if kind == "call.exit"}
     return [
         _pair(seq, tool, json.loads(body)["arguments"], *exits.get(call, (None, {})))
@@ -157,7 +166,7 @@ def create(database: Path, records: int = 0, **options: Any) -> None:
         with Transaction(opened.db, durable=True):
             fill(opened.db, records)
     finally:
-        opening.close(opened)
+        opened.close()
 
 
 def fill(db: Connection, records: int) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-from apsw import Connection
 
 from colibri.core import ledger as record
 from colibri.core.errors import Refused
@@ -16,20 +15,21 @@ from colibri.core.ledger import Entry
 from colibri.core.report import Report
 from colibri.store import erasure, keys, ledger, proofs, sessions, task_changes, tasks, trail
 from colibri.store.claims import Asked
+from colibri.store.connection import Connection as AnyConnection
 from colibri.store.deeds import Arrival, Deed
 from colibri.store.deeds import record as record_deed
 from colibri.store.keys import First, Key
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Caller, Session
-from colibri.store.sqlite import opening
-from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.connection import Connection, connect
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations
-from colibri.store.sqlite.transaction import Transaction
 from colibri.store.task_changes import Change
+from colibri.store.task_verification import verify_task
 from colibri.store.tasks import Task
 from colibri.store.trail import Thought
-from colibri.store.verify import verify, verify_session, verify_task
+from colibri.store.verify import verify, verify_session
+from tests.support import engines
 
 T = TypeVar("T")
 JSON = dict[str, Any]
@@ -56,13 +56,14 @@ def nonce(seq: int) -> bytes:
 class Lab:
     """Each method is one call: enter, changes, exit. A refusal is recorded, then raised."""
 
-    def __init__(self, db: Connection, log: str = LOG) -> None:
-        self.db = db
+    def __init__(self, db: AnyConnection, log: str = LOG) -> None:
+        self.db: Any = db  # of either engine
         self.log = log
         self.older = ledger.last_seq(db)  # so that no call repeats an older id
         self.client: str | None = None  # the client of the next calls
         self.use: str | None = None
         self.result_sha256 = ZEROS
+        self.second = "2026-01-01T00:00:00"  # of the next calls and deeds
         self._calls = 0
 
     def start(
@@ -168,7 +169,7 @@ class Lab:
 
         return self.call("task_update", act, session=session, task=task, agent=agent, server=server)
 
-    def _add(self, call: "Call", session: str | None, content: str, task: str) -> Thought:
+    def _add(self, call: "Call", session: str | None, content: str, task: str) -> Entry:
         found = sessions.get_open(self.db, session or "")
         said = {"type": "reflection", "content": content, "task": task}
         return trail.record(self.db, call.append, found, seq=call.next_seq, **said)
@@ -227,7 +228,7 @@ class Lab:
         """A call in one transaction; without `ends` it gets no exit record."""
         named = {"session": session, "task": task, "agent": agent}
         self._calls += 1
-        with Transaction(self.db, durable=False):
+        with self.db.engine.transaction(self.db, durable=False):
             call = Call(self, self._calls, named)
             arguments = {f"{name}_id": id for name, id in named.items() if id is not None}
             arguments |= {} if key is None else {"key": key}
@@ -262,11 +263,11 @@ class Lab:
         arrival = Arrival(
             call=f"{_DEED}{call or self.older + self._calls:012x}",
             bind_call=f"{_DEED}{self.older + self._calls - 1:012x}",
-            at=f"2026-01-01T00:00:00.{self._calls:06d}Z",
+            at=f"{self.second}.{self._calls:06d}Z",
             late=late,
             lost=lost,
         )
-        with Transaction(self.db, durable=False):
+        with self.db.engine.transaction(self.db, durable=False):
             chain = Chain(self.db, self.log, nonce)
             return record_deed(self.db, chain, Deed(**DEED | said), arrival, minutes=60)
 
@@ -274,18 +275,15 @@ class Lab:
         self, kind: str, payload: JSON, *, session: str | None = None, task: str | None = None
     ) -> Entry:
         """Append a well-formed record that no tool would write."""
-        with Transaction(self.db, durable=False):
+        with self.db.engine.transaction(self.db, durable=False):
             return self._outside().append(kind, payload, session=session, task=task)
 
     def erase(self, *seqs: int) -> Entry:
         """Delete payloads, and a session's intent from its row: Specification 9.10."""
-        with Transaction(self.db, durable=False):
+        with self.db.engine.transaction(self.db, durable=False):
             for seq in seqs:
-                self.db.execute(
-                    "UPDATE ledger SET nonce = NULL, body = NULL"
-                    " WHERE seq = ? AND body IS NOT NULL",
-                    (seq,),
-                )
+                if self.db.execute("SELECT body FROM ledger WHERE seq = ?", (seq,)).get is not None:
+                    self.db.engine.erase(self.db, seq)
                 self.db.execute(
                     "UPDATE sessions SET intent = '[erased]' WHERE open_seq = ?", (seq,)
                 )
@@ -294,7 +292,7 @@ class Lab:
 
     def erase_everywhere(self, seq: int) -> None:
         """Erase as `colibri erase` does, wherever else the text is."""
-        with Transaction(self.db, durable=False):
+        with self.db.engine.transaction(self.db, durable=False):
             targets = erasure.plan(self.db, [seq])
             call = self._outside()
             for payload in erasure.erase(self.db, targets, reason="asked for"):
@@ -323,8 +321,13 @@ class Lab:
     def verify_task(self, id: str = "T-0001", **options: Any) -> Report:
         return verify_task(self.db, id, **options)
 
+    def tamper(self, statement: str, values: Sequence[object] = ()) -> None:
+        """Change rows behind the store's back."""
+        engines.tamper(self.db, statement, values)
+
     def drop_triggers(self) -> None:
         """Drop the triggers that refuse changes; those that count keep counting."""
+        engines.require_sqlite("tampering with a file")
         query = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%refuse%'"
         for (name,) in self.db.execute(query).fetchall():
             self.db.execute(f"DROP TRIGGER {name}")
@@ -335,7 +338,7 @@ class Call:
 
     def __init__(self, lab: Lab, number: int, named: dict[str, str | None]) -> None:
         self.id = f"00000000-0000-4000-8000-{lab.older + number:012x}"
-        self.now = f"2026-01-01T00:00:00.{number:06d}Z"
+        self.now = f"{lab.second}.{number:06d}Z"
         self.refusal: Refused | None = None
         self.enter, self.arguments = 0, dict[str, str]()
         self.repeats: int | None = None
@@ -381,7 +384,11 @@ def _empty() -> bytes:
 
 
 def in_memory() -> Lab:
-    """A lab in memory, for tests with many examples: real SQLite, no file."""
+    """A lab in memory, for tests with many examples: real SQLite, no file. Where the tests of a
+    module run on both engines, its other half is on a real PostgreSQL.
+    """
+    if engines.chosen() == "postgres":
+        return Lab(engines.on_postgres(LOG))
     db = connect(":memory:", "write")
     db.deserialize("main", _empty())
     return Lab(db)
@@ -390,6 +397,12 @@ def in_memory() -> Lab:
 @contextmanager
 def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
     """The database of a project, open for writing, without a server."""
+    if engines.chosen() == "postgres":
+        project.mkdir(parents=True, exist_ok=True)
+        ledger: Any = engines.of_project(project)
+        with closing(ledger):
+            yield ledger
+        return
     result = open_writer(
         str(project / "data" / "colibri.db"),
         lock_timeout=1.0,
@@ -401,7 +414,7 @@ def opened(project: Path, log: str = LOG) -> Iterator[Connection]:
     try:
         yield result.db
     finally:
-        opening.close(result)
+        result.close()
 
 
 def without_constraints(database: Path, sql: str) -> None:
@@ -420,6 +433,7 @@ def without_constraints(database: Path, sql: str) -> None:
 
 def disable_triggers(db: apsw.Connection) -> None:
     """Stop all triggers for this connection; the schema stays unchanged."""
+    engines.require_sqlite("tampering with a file")
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
 
 

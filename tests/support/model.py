@@ -364,6 +364,7 @@ class Model(task_model.Model):
         self, before: int, session_id: str | None = None, task_id: str | None = None
     ) -> JSON:
         nothing: JSON = {"breaks": [], "open_calls": [], "erased_count": 0, "erased": []}
+        nothing |= {"witnesses": [], "held_to": None, "newer": None}
         good: JSON = {"valid": True, "broken_count": 0, "first_broken_at": None, **nothing}
         if session_id is not None:
             session = self._session(session_id)
@@ -381,7 +382,7 @@ class Model(task_model.Model):
             return {**good, "record_count": count, "not_checked": notes}
         empty = {"code": "scope", "detail": "the log holds no records: nothing was checked"}
         notes = [NO_HEAD] if before else [empty, NO_HEAD]
-        return {**good, "record_count": before, "not_checked": notes}
+        return {**good, "record_count": before, "newer": before, "not_checked": notes}
 
     # Calls that change nothing.
 

@@ -1,6 +1,5 @@
 """Records deeds in a project's ledger, as a hook does while a server runs there."""
 
-import time
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,40 +8,26 @@ from typing import Any
 from colibri.store import ledger
 from colibri.store.deeds import Arrival, Deed, record
 from colibri.store.ledger import Chain
-from colibri.store.sqlite import opening
-from colibri.store.sqlite.transaction import Transaction
-from tests.support.ledger_writer import DEED, nonce
+from tests.support.ledger_writer import DEED, nonce, opened
 
 HOST = "host-session-1"
 
 
 def observe(project: Path, *, late: str | None = None, **said: Any) -> int:
     """Record a deed of the host HOST, by default a command that has ended; returns its seq."""
-    path = str(project / "data" / "colibri.db")
-    opened = opening.open_writer(
-        path,
-        lock_timeout=10,
-        monotonic=time.monotonic,
-        sleep=time.sleep,
-        stamp="",
-        new_log=lambda: "",
+    arrival = Arrival(
+        call=str(uuid.uuid4()),
+        bind_call=str(uuid.uuid4()),
+        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        late=late,
+        lost=0,
     )
-    try:
-        arrival = Arrival(
-            call=str(uuid.uuid4()),
-            bind_call=str(uuid.uuid4()),
-            at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            late=late,
-            lost=0,
-        )
-        with Transaction(opened.db, durable=False):
-            chain = Chain(opened.db, ledger.log_id(opened.db), nonce)
-            made = Deed(**{**DEED, "host_session": HOST, **said})
-            entry = record(opened.db, chain, made, arrival, minutes=60)
-        assert entry is not None
-        return entry.seq - (said.get("command") is not None or bool(said.get("paths")))
-    finally:
-        opening.close(opened)
+    with opened(project) as db, db.engine.transaction(db, durable=False):
+        chain = Chain(db, ledger.log_id(db), nonce)
+        made = Deed(**{**DEED, "host_session": HOST, **said})
+        entry = record(db, chain, made, arrival, minutes=60)
+    assert entry is not None
+    return entry.seq - (said.get("command") is not None or bool(said.get("paths")))
 
 
 def run(project: Path, command: str, exit: int | None = 0, **said: Any) -> int:

@@ -1,4 +1,5 @@
 // Drive the plugin for OpenCode as OpenCode does: one call of each of its hooks.
+// Prints the system prompt that the plugin makes of an empty one.
 import { pathToFileURL } from "node:url";
 
 const { Colibri } = await import(pathToFileURL(process.argv[2]));
@@ -17,3 +18,8 @@ await on("session.compacted", { sessionID: "ses_1" });
 await hooks["tool.execute.after"](input, circular);
 for (const name of ["chat.message", "tool.execute.before", "tool.execute.after"])
   await hooks[name](input, { parts: [] });
+
+const system = [];
+await hooks["experimental.chat.system.transform"]({ sessionID: "ses_1" }, { system });
+await hooks["experimental.chat.system.transform"]({}, {});
+console.log(JSON.stringify(system));

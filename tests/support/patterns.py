@@ -80,6 +80,7 @@ MADE: dict[tuple[str, str], Callable[[ModuleType], list[Any]]] = {
     ("log.py", "f'(?<![\\\\w.-]){re.escape(home)}(?![\\\\w.-])'"): lambda module: [
         r"(?<![\w.-])/home/ada(?![\w.-])"
     ],
+    ("refusals.py", "begins"): lambda module: [one.begins for one in module._ADVICE.values()],
     ("git.py", "KEPT[name]"): lambda module: list(module.KEPT.values()),
     ("search.py", "wanted"): lambda module: [r"a|b\-c|d\.e"],  # words, escaped
     ("report.py", "_CODES[host]"): lambda module: list(module._CODES.values()),
@@ -274,7 +275,7 @@ def _in_category(character: str, category: Any) -> bool:
 
 # The judge.
 
-_LADDER = (16, 24, 32, 48, 64, 128, 256, 1024, 4096)
+LADDER = (16, 24, 32, 48, 64, 128, 256, 1024, 4096)
 _SMALL = 0.02  # seconds: more than any text of these sizes may take
 _BEYOND = 20  # times the limit: other programs cannot cause that
 _SURE = 0.002  # seconds; a text of SIZE done this fast cannot have taken quadratic time
@@ -290,12 +291,22 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return time.thread_time() - start
 
 
-def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00") -> str | None:
-    """What is too slow with such texts, or None if the time grows linearly."""
+def text_of(before: str, body: str, size: int, end: str = "\x00") -> str:
+    """The text of an attack: what leads to the repeat, and so much of what is repeated."""
+    return before + (body * (size // len(body) + 1))[:size] + end
+
+
+def slow(
+    work: Callable[[str], object], before: str, body: str, end: str = "\x00", copies: int = 1
+) -> str | None:
+    """What is too slow with such texts, or None if the time grows linearly.
+
+    `copies` is how many times the function meets the text.
+    """
 
     def takes(size: int, enough: float) -> float:
         """The best of several turns: other programs may slow down one, but not all."""
-        text = before + (body * (size // len(body) + 1))[:size] + end
+        text = text_of(before, body, size, end)
         times: list[float] = []
         while len(times) < _FEW or (len(times) < _MANY and sum(times) < _LONG):
             times.append(seconds(work, text))
@@ -303,8 +314,8 @@ def slow(work: Callable[[str], object], before: str, body: str, end: str = "\x00
                 break
         return min(times)
 
-    for size in _LADDER:
-        if (took := takes(size, _SMALL)) > _SMALL:
+    for size in LADDER:
+        if (took := takes(size, _SMALL * copies)) > _SMALL * copies:
             return f"{size} characters took {took:.3f} s"
     if (short := takes(SIZE, _SURE)) < _SURE:
         return None

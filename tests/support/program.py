@@ -11,6 +11,7 @@ import pytest
 
 from colibri import cli
 from colibri.store import ledger
+from tests.support import engines
 from tests.support.client import environment, execute_raw
 from tests.support.ledger_reader import reading
 from tests.support.ledger_writer import Lab, disable_triggers, opened, story
@@ -41,6 +42,10 @@ def database_of(project: Path) -> Path:
 
 def tell_story(project: Path) -> Path:
     """Give a project a database with 54 records: S-1 sealed, S-2 open. Returns the project."""
+    if engines.chosen() == "postgres":
+        with opened(project) as db:
+            story(Lab(db))
+        return project
     database_of(project).parent.mkdir(parents=True)
     database_of(project).write_bytes(_story())
     return project
@@ -56,6 +61,11 @@ def head_of(path: Path) -> str:
 
 def tamper(path: Path, *statements: str) -> None:
     """Run statements in a database without its constraints and triggers, as an attacker would."""
+    if engines.chosen() == "postgres":
+        with closing(engines.of_project(path.parent.parent)) as ledger:
+            for statement in statements:
+                engines.tamper(ledger, statement)
+        return
     with closing(apsw.Connection(str(path))) as db:
         disable_triggers(db)
         db.execute("PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF")
@@ -65,7 +75,8 @@ def tamper(path: Path, *statements: str) -> None:
 
 def colibri(project: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
     """Run it in the project; exit code, stdout, stderr."""
-    done = execute_raw([*COLIBRI, *arguments], cwd=project, env=environment(**env))
+    surroundings = environment(**engines.environment(project) | env)
+    done = execute_raw([*COLIBRI, *arguments], cwd=project, env=surroundings)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

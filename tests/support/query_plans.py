@@ -11,9 +11,12 @@ from apsw import (
     Connection,
 )
 
+from tests.support import engines
+
 
 def plans(db: Connection, ask: Callable[[], object]) -> str:
     """A line for each step of each plan."""
+    engines.require_sqlite("query plans")
     asked: list[tuple[str, Any]] = []
 
     def note(cursor: object, sql: str, values: Any) -> bool:
@@ -35,6 +38,7 @@ def steps(db: Connection, ask: Callable[[], object]) -> int:
     """Steps of SQLite's virtual machine: the work done, however busy the machine is. The search
     index's internal work is not included.
     """
+    engines.require_sqlite("steps of a statement")
     ours: set[int] = set()
     counted = 0
 
@@ -55,6 +59,7 @@ def steps(db: Connection, ask: Callable[[], object]) -> int:
 
 def pages(db: Connection, ask: Callable[[], object]) -> int:
     """How many pages of the database were read, including those of the search index."""
+    engines.require_sqlite("pages that are read")
     kinds = (SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS)
     for kind in kinds:
         db.status(kind, True)

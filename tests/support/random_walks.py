@@ -280,7 +280,9 @@ class Walk:
     def _client(self, who: int) -> Server:
         if who not in self._clients:
             self._started[who] += 1
-            self._clients[who] = Server(self.project, self._program)
+            # No heads are kept: when they are is a question of time, which the model does not know.
+            nowhere = {"HOME": "", "XDG_STATE_HOME": ""}
+            self._clients[who] = Server(self.project, self._program, handshake=True, **nowhere)
         return self._clients[who]
 
     def _write_skills(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.support.client import Server
@@ -57,3 +58,26 @@ def _is_attached(process: "subprocess.Popen[bytes]", words: Path) -> bool:
     if process.poll() is not None:
         pytest.skip(f"strace cannot attach here: {said.strip()}")
     return "attached" in said
+
+
+def failing_copies(database: Path, output: Path) -> tuple[str, ...]:
+    """The words before a command that make its every write into the database file fail with EIO.
+
+    Its write-ahead log can be written.
+    """
+    traced = ("-f", "-qq", "-o", str(output), "-e", "trace=pwrite64,pwritev")
+    return ("strace", *traced, "-e", "inject=pwrite64:error=EIO", "-P", str(database))
+
+
+def lengthen_log(database: Path, pages: int) -> None:
+    """Leave so many pages in its write-ahead log, or one more, not copied back."""
+    db = apsw.Connection(str(database))
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.wal_autocheckpoint(0)
+    size, there = (pages - 50) * 2048, 0
+    while there < pages:
+        db.execute("INSERT INTO meta VALUES ('x', hex(zeroblob(?)))", (size,))
+        db.execute("DELETE FROM meta WHERE key = 'x'")
+        there, _ = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        size = 1
+    db.close()

@@ -12,12 +12,11 @@ from random import Random
 from typing import Any
 
 import apsw
-from apsw import Connection
 
 from colibri.core import ledger as form
 from colibri.core.ledger import Head
 from colibri.core.rows import Row
-from colibri.store.sqlite.connection import connect
+from colibri.store.sqlite.connection import Connection, connect
 from colibri.store.sqlite.schema import load_migrations
 from tests.support.client import JSON
 from tests.support.ledger_reader import reading

@@ -2,28 +2,27 @@
 
 import json
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
-
-from apsw import Connection
 
 from colibri.core.ledger import Entry
 from colibri.store import tasks
+from colibri.store.sqlite.connection import Connection
 from colibri.store.tasks import Filter, Task
-from tests.support import ledger_writer
+from tests.support import engines, ledger_writer
 from tests.support.ledger_writer import JSON, TO_VERIFY, Lab
 
 KEPT: Sequence[str] = (
     "SELECT * FROM tasks",
     "SELECT * FROM task_dependencies",
     "SELECT * FROM task_counts",
-    "SELECT rowid, text FROM task_search",
+    "SELECT text FROM task_search",
     "SELECT seq, leaf, kind, task FROM ledger WHERE kind NOT LIKE 'call.%'",
 )
 
 
 def in_memory() -> "TaskStore":
     """A store in memory, for tests with many examples: real SQLite, no file."""
+    engines.require_sqlite("many examples")
     return TaskStore(ledger_writer.in_memory().db)
 
 
@@ -48,7 +47,7 @@ class TaskStore(Lab):
         return [task.task_id for task in found], total
 
     def ready(self, *, limit: int = 100, **wanted: str) -> tuple[list[str], int]:
-        found = islice(tasks.queue(self.db, Filter(**wanted)), limit)
+        found = tasks.queue(self.db, Filter(**wanted), limit)
         return [task.task_id for task in found], tasks.count_ready(self.db, Filter(**wanted))
 
     def breaks(self, **options: Any) -> list[tuple[int | None, str, str]]:

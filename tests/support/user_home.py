@@ -3,9 +3,13 @@
 import json
 import re
 import sys
+import tempfile
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from colibri import __main__ as program
 from tests.support.client import environment, execute
 
 # Variables that move the clients' files; the environment of a test must not set them.
@@ -41,9 +45,28 @@ class Home:
         )
         return done.returncode, done.stdout, done.stderr
 
+    def inside(self, *arguments: str, **env: str) -> tuple[int, str, str]:
+        """The same in this process, ten times as fast: for many cases of what `run` also tries."""
+        command = [sys.executable, "-m", "colibri", *arguments]
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+            patch.dict("os.environ", self.environment(**env), clear=True),
+            patch.multiple(sys, orig_argv=command, argv=[program.__file__, *arguments]),
+            chdir(self.project),
+        ):
+            with redirect_stdout(out), redirect_stderr(err):
+                try:
+                    program.main()
+                except SystemExit as end:
+                    code = int(end.code or 0)
+            out.seek(0)
+            err.seek(0)
+            return code, out.read(), err.read()
+
     def report(self, *arguments: str, **env: str) -> Any:
-        """The same with --json, which must succeed; what it printed."""
-        code, out, err = self.run(*arguments, "--json", **env)
+        """What a command prints with --json, run inside; it must succeed."""
+        code, out, err = self.inside(*arguments, "--json", **env)
         assert (code, err) == (0, "")
         return json.loads(out)
 

@@ -2,13 +2,17 @@
 
 import unicodedata
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 from msgspec import Meta, UnsetType
 
+from colibri.core.errors import Invalid
+from colibri.tools import schema
+from colibri.tools.catalogue import CATALOGUE
 from colibri.tools.text import LINE, PROSE, Description, Name, TaskId, Title, rule_of
+from colibri.tools.tool import Tool
 
 CONTROLS = {chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cc"}
 TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
@@ -75,3 +79,27 @@ def test_an_id_of_another_form_does_not(id: str) -> None:
     """Specification 5.9."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(id, TaskId)
+
+
+def places(shown: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every place in arguments that takes a text: its path, and arguments with U+0000 there."""
+    for name, field in shown["properties"].items():
+        for option in field.get("anyOf", [field]):
+            if option.get("type") == "object":
+                yield from ((f"{name}.{path}", {name: inner}) for path, inner in places(option))
+            elif option.get("type") == "array":
+                yield f"{name}.0", {name: ["a\0b"]}
+            elif option.get("type") == "string" or "enum" in option:
+                yield name, {name: "a\0b"}
+
+
+@pytest.mark.parametrize("tool", CATALOGUE, ids=lambda tool: tool.name)
+def test_no_argument_may_hold_the_character_0(tool: Tool) -> None:
+    """Specification 5.8: PostgreSQL could not store it, and no engine is given it."""
+    for path, arguments in places(schema.input_schema(tool.input)):
+        required = {"intent": "some"} if tool.name == "audit_session_start" else {}
+        with pytest.raises(Invalid) as told:
+            schema.Validator(tool.input)({**required, **arguments})
+        assert path.partition(".")[0] in {
+            str(one["path"]).partition(".")[0].partition("[")[0] for one in told.value.issues
+        }

@@ -2,11 +2,12 @@
 
 import shutil
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from colibri.cli.show import report_page
@@ -58,7 +59,7 @@ class Reader:
         return self.page.get_attribute("body", "data-verdict")
 
     def text(self, selector: str) -> str:
-        """Also of entries outside the window, which have no inner text yet."""
+        """All of it, also what is folded or hidden."""
         return self.page.text_content(selector) or ""
 
     def open_verdict(self) -> None:
@@ -76,16 +77,40 @@ class Reader:
 
     @property
     def reached(self) -> list[str]:
-        """What was asked for beside the file itself and what the page made."""
+        """What was requested apart from the file itself and what the page made."""
         return [url for url in self.requests if not url.startswith(("file:", "blob:"))]
 
     def close(self) -> None:
         self.page.context.close()
 
 
-def write_page(path: Path, evidence: bytes) -> Path:
+# In which ways people look at a page, and what the browser has to know for that. The policy of our
+# pages refuses the script of axe.
+LOOKS: dict[str, JSON] = {
+    "light": {"bypass_csp": True, "color_scheme": "light"},
+    "dark": {"bypass_csp": True, "color_scheme": "dark"},
+    "phone": {"bypass_csp": True, "viewport": {"width": 390, "height": 740}},
+    "paper": {"bypass_csp": True},
+}
+
+
+def faults(page: Page, look: str) -> list[str]:
+    """What axe-core finds, which checks WCAG; and whether something is wider than the window."""
+    if look == "paper":
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    found = Axe().run(page).response["violations"]
+    faults = [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+    if look == "paper":
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        page.emulate_media(media="screen")
+    is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return [*faults, *(["too wide"] if is_wide else [])]
+
+
+def write_page(path: Path, evidence: bytes, changes: Mapping[str, object] | None = None) -> Path:
     """A report around a bundle."""
-    path.write_bytes(b"".join(report_page.write([evidence])))
+    path.write_bytes(b"".join(report_page.write([evidence], changes=changes)))
     return path
 
 

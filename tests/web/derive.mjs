@@ -40,7 +40,7 @@ const jobs = {
   // [path, words] → the seqs of the entries that have them
   search: ([path, word]) =>
     derive(path).entries.filter((entry) => model.searchText(entry).includes(word)).map(({ seq }) => seq),
-  // [size, index] → the parts beside the way from a leaf to the root
+  // [size, index] → the hashes next to the path from a leaf to the root
   path: ([size, index]) => tree.pathOf(size, index).map(({ sibling }) => [sibling.first, sibling.last]),
   // [size, first, last] → the lines that are shown
   outline: ([size, first, last]) => lines(tree.outline(size, { first, last })),

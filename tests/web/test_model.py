@@ -59,7 +59,7 @@ def bodies(bundle: JSON) -> dict[int, JSON]:
     return {int(seq): json.loads(b64decode(item["body"])) for seq, item in items}
 
 
-def test_every_record_is_in_exactly_one_entry_and_every_gap_is_told(
+def test_every_record_is_in_exactly_one_entry_and_every_gap_is_shown(
     models: list[tuple[JSON, JSON]],
 ) -> None:
     for bundle, model in models:
@@ -155,7 +155,7 @@ def test_the_story_is_derived_as_it_was_played(node: Node) -> None:
     assert {agent["name"] for agent in model["agents"]} == {"agent-7", None}
 
 
-def test_of_other_work_in_a_session_bundle_only_its_place_is_told(node: Node) -> None:
+def test_a_session_bundle_discloses_only_the_position_of_other_work(node: Node) -> None:
     (model,) = node("derive", [str(SESSION)])
     hidden = [entry for entry in model["entries"] if entry["type"] == "hidden"]
     assert {entry["task"] for entry in hidden} == {None, "T-0001", "T-0002"}
@@ -219,7 +219,7 @@ def _both(found: JSON) -> tuple[list[int], list[int]]:
     return covered, left
 
 
-def test_stretches_of_records_are_told_in_a_few_words(node: Node) -> None:
+def test_ranges_of_records_are_worded_briefly(node: Node) -> None:
     many = [[number, number + 1] for number in range(10, 70, 10)]
     assert node("stretches", [[[7, 7]], [[1, 4], [9, 9]], many]) == [
         "record 7",
@@ -285,7 +285,7 @@ def test_a_task_stands_in_the_column_after_all_that_it_waits_for(node: Node) -> 
     assert len({tuple(at) for _, at in places}) == len(given)  # a cycle, too, has its places
 
 
-def test_a_root_and_a_head_are_told_from_anything_else(node: Node) -> None:
+def test_a_root_and_a_head_are_recognised_among_other_input(node: Node) -> None:
     leaf = "0a" * 32
     texts = [leaf, f" {leaf.upper()} ", f"17:{leaf}", "", f"017:{leaf}", f"{leaf}0", "0x12", "17:"]
     receipts = [f'{{"log": "c", "seq": 17, "{name}": "{leaf}"}}' for name in ("head", "leaf")]
@@ -327,7 +327,7 @@ def test_what_is_invisible_is_written_out_and_nothing_is_cut_in_half(node: Node)
     assert node("plain", texts) == ["aU+202Eb", "a b  c", "🐦🐦…", "U+200B U+200…"]
 
 
-def test_a_time_is_told_once(node: Node) -> None:
+def test_a_time_is_shown_once(node: Node) -> None:
     noon, later, tomorrow = (
         f"2026-03-{at}.000005Z" for at in ("01T12:00:00", "01T12:00:07", "02T09:00:00")
     )

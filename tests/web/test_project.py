@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 
 from colibri.store import agents
 from tests.support.client import execute_raw
 from tests.support.ledger_writer import TO_VERIFY, in_memory
 from tests.support.program import colibri
 from tests.web import readers
-from tests.web.browser import log_bundle, write_page
+from tests.web.browser import LOOKS, faults, log_bundle, write_page
 from tests.web.conftest import NewReader
 
 
@@ -54,7 +53,7 @@ def test_its_agents_are_those_that_the_command_counts(project: Path, reader: New
     shown = ada.page.locator("#agents li").all_text_contents()
     assert len(shown) == len(counted) == 3
     for one in counted:
-        (text,) = [line for line in shown if line.startswith(f"{one['name']} in ")]
+        (text,) = [line for line in shown if line.startswith(f"{one['name']} with the program ")]
         for what, number in {
             "thought": one["thoughts"],
             "task finished": one["finished"],
@@ -87,7 +86,7 @@ def test_what_nobody_verified_or_sealed_is_listed(reader: NewReader, tmp_path: P
     assert lines[1:] == [
         "1 session is open (S-1), with 1 thought that no seal covers.",
         f"1 task was finished in work that is not sealed: {taken}.",
-        "Of 1 session no host reported edits or commands.",
+        "No host reported edits or commands for 1 session.",
         "1 call has not ended.",
     ]
     groups = {name: ada.page.inner_text(f"#group-{name}") for name in ("in-progress", "blocked")}
@@ -100,17 +99,38 @@ def test_what_nobody_verified_or_sealed_is_listed(reader: NewReader, tmp_path: P
     assert "1 task in hand" in ada.text("#agents")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1100])
-def test_axe_finds_nothing_and_all_of_it_fits_the_screen(
-    project: Path, reader: NewReader, scheme: str, width: int
+def test_a_log_that_was_checked_to_its_end_is_not_among_what_is_unverified(
+    reader: NewReader, tmp_path: Path
 ) -> None:
-    size = {"width": width, "height": 800}
-    ada = reader(color_scheme=scheme, viewport=size, bypass_csp=True)
-    ada.open(project / "colibri-report.html")
-    ada.page.add_style_tag(content=".entry { content-visibility: visible !important }")
+    lab = in_memory()
+    lab.start("S-1", intent="work", agent="ada")
+    lab.think("S-1")
+    lab.seal("S-1")
+    lab.read("audit_verify_chain")
+    ada = reader(write_page(tmp_path / "report.html", log_bundle(lab)))
+    assert "An agent had the whole log checked in the last call." in ada.text("#summary")
+    lines = ada.page.locator("#unverified-list li").all_inner_texts()
+    assert lines == ["No host reported edits or commands for 1 session."]
+
+
+def test_paper_has_no_words_about_scrolling(reader: NewReader, tmp_path: Path) -> None:
+    lab = in_memory()
+    chain = [lab.create("the first").task_id]
+    for number in range(9):
+        chain.append(lab.create(f"step {number}", chain[-1]).task_id)
+    ada = reader(write_page(tmp_path / "report.html", log_bundle(lab)))
+    sideways = ada.page.get_by_text("Scroll sideways")
+    assert sideways.is_visible()
+    ada.page.emulate_media(media="print")
+    assert not sideways.is_visible()
+    assert ada.page.is_visible("#task-drawn")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing_and_all_of_it_fits_the_screen(
+    project: Path, reader: NewReader, look: str
+) -> None:
+    ada = reader(project / "colibri-report.html", **LOOKS[look])
     for summary in ada.page.locator("header summary, section > details > summary").all():
         summary.evaluate("(node) => (node.parentElement.open = true)")
-    found = Axe().run(ada.page).response["violations"]
-    assert [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]] == []
-    assert ada.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert faults(ada.page, look) == []

@@ -32,7 +32,22 @@ def test_each_answer_rests_on_what_the_page_shows(asked: readers.Asked, reader: 
     assert len(QUESTIONS) == 10
 
 
-def test_the_root_that_the_agent_was_given_is_known_again(
+def test_numbers_that_do_not_add_up_are_explained(asked: readers.Asked, reader: NewReader) -> None:
+    """A record that is left out, an erased text in two records, and entries of two kinds."""
+    ada = reader(asked.page)
+    assert "Left out, as records of other work: record 13." in ada.text("#trust")
+    assert "Record 64 is the call that carried the erased text." in ada.text("#lines")
+    notes = ada.text("#not-checked")
+    assert "Whether record 13 should be here: " in notes
+    assert "The content of 1 record of other work: only headers are in this file." in notes
+    assert "The content of 2 erased records." in notes
+    assert "Whether a thought about T-0001 was recorded before the task ended." in notes
+    assert ada.page.is_visible("#several-kinds")
+    shown = ada.page.locator("#filters fieldset label:not([hidden]) [data-count]").all_inner_texts()
+    assert sum(map(int, shown)) > int(ada.text("#shown").split()[1])
+
+
+def test_the_root_that_the_agent_received_is_recognised(
     asked: readers.Asked, reader: NewReader
 ) -> None:
     """Specification 23.4: a right root is welcomed, and nothing after it takes that back."""
@@ -48,7 +63,9 @@ def test_the_root_that_the_agent_was_given_is_known_again(
     assert not [word for word in ("could", "however", "not proven", "only") if word in trust]
 
 
-def test_a_root_of_another_session_is_called_that(asked: readers.Asked, reader: NewReader) -> None:
+def test_a_root_of_another_session_is_reported_as_that(
+    asked: readers.Asked, reader: NewReader
+) -> None:
     ada = reader(asked.page)
     answer = ada.compare("8:" + "0" * 64)
     assert answer == "This is another session: what you pasted does not match it."

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Page, expect
 
 from tests.support.client import COLIBRI, PATIENCE, Server, execute_raw
 from tests.support.ledger_writer import TO_VERIFY, in_memory
 from tests.web import story as real
 from tests.web.browser import (
+    LOOKS,
     Reader,
     evidence_in,
+    faults,
     log_bundle,
     record_with,
     session_bundle,
@@ -62,7 +63,9 @@ def page(told: tuple[real.Told, Path]) -> Path:
 # The verdict.
 
 
-def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: NewReader) -> None:
+def test_a_real_session_is_shown_and_verified(
+    kept: real.Told, page: Path, reader: NewReader
+) -> None:
     """Specification 23.1: through `colibri report` into a browser, from file://."""
     ada = reader(page)
     assert ada.verdict == "good"
@@ -71,18 +74,21 @@ def test_a_real_session_is_told_and_proven(kept: real.Told, page: Path, reader: 
     states = ada.page.locator("#lines .state").all_inner_texts()
     assert states == ["✓ yes", "✓ yes", "✓ yes", "✓ yes", "– none", "– none"]
     assert ada.text("#outcome") == (
-        "ada and an agent that gave no name created 2 tasks, finished 2 of the 3 tasks they worked"
-        f" on, left {kept.tasks[2]} unfinished and sealed the session."
+        "ada recorded 7 thoughts; an agent that gave no name created 2 tasks, finished"
+        f" {kept.tasks[0]} and {kept.tasks[1]}, left {kept.tasks[2]} unfinished and sealed the"
+        " session."
     )
     summary = ada.text("#summary")
-    assert f"{kept.tasks[1]} Round once, at the end: DONE, in attempt 2." in summary
-    assert f"{kept.tasks[2]} Tell the customers concerned: GATHER." in summary
+    assert f"{kept.tasks[1]} Round once, at the end: DONE in attempt 2." in summary
+    begun = f"{kept.tasks[2]} Tell the customers concerned: at GATHER."
+    assert f"{begun}The letter needs a person’s approval, so this stays open." in summary
+    assert " seconds from the first record to the last." in summary
     assert "T-0002 failed its check, and attempt 2 began: This broke credit notes" in summary
     agents = ada.page.locator("#agents li").all_text_contents()
     assert sorted(agents, reverse=True) == [
-        "ada in test 17 thoughts.",
-        "An agent that gave no name in test 12 tasks created, 2 tasks finished, 1 task tried again"
-        " and 3 refused calls.",
+        "ada with the program test 17 thoughts.",
+        "An agent that gave no name with the program test 12 tasks created, 2 tasks finished, 1"
+        " task tried again and 3 refused calls.",
     ]
     assert ada.page.locator(".entry[data-type=thought]").count() == 7
     assert "Invoice 1043 has three lines of 0.335." in ada.text("#entries")
@@ -115,8 +121,8 @@ def test_one_changed_byte_makes_it_bad_and_the_record_is_named(
     assert ada.page.evaluate("document.activeElement.id") == f"entry-{seq}"
 
 
-def test_an_altered_thought_is_nowhere_called_sealed(page: Path, reader: NewReader) -> None:
-    """Its header is untouched, and so is the tree: the text beside them is another."""
+def test_an_altered_thought_is_never_shown_as_sealed(page: Path, reader: NewReader) -> None:
+    """Its header is untouched, and so is the tree: only the text is different."""
     seq = record_with(page, b"rounding per line")
     ada = reader(with_byte_changed(page, seq, b"rounding per line", b"pounding per line"))
     expect(ada.page.locator("#tree-root")).to_contain_text(
@@ -171,7 +177,7 @@ def test_of_a_session_that_was_cut_before_its_seal_the_end_may_be_missing(
     cut = {"headers": kept_back, "payloads": payloads}
     ada = reader(with_evidence(page, {**evidence, **cut, "head": {"seq": last, "leaf": leaf}}))
     assert ada.verdict == "good"
-    assert "The end is open." in ada.text("#verdict-line")
+    assert "More records may follow." in ada.text("#verdict-line")
     missing = f"This session is not sealed, so records after {last} could be missing"
     assert missing in ada.text("#trust .unclear")
     ada.compare(f"{last}:{leaf}")
@@ -192,7 +198,7 @@ def test_evidence_that_lacks_the_end_it_names_is_bad_by_itself(
     assert ada.page.locator("#findings button").count() == 0
 
 
-def test_a_call_of_this_session_without_its_content_is_not_called_anything_else(
+def test_a_call_of_this_session_without_its_content_is_shown_as_that(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     evidence = evidence_in(page)
@@ -215,9 +221,7 @@ def test_a_missing_record_is_named_once_and_not_led_to(page: Path, reader: NewRe
     assert item.get_by_role("button").count() == 0
 
 
-def test_a_root_or_head_from_elsewhere_is_compared(
-    kept: real.Told, page: Path, reader: NewReader
-) -> None:
+def test_a_pasted_root_or_head_is_compared(kept: real.Told, page: Path, reader: NewReader) -> None:
     """What the agent's client was answered, kept somewhere else."""
     ada = reader(page)
     told = "This is the session that you were told about."
@@ -251,9 +255,9 @@ def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
     reader: NewReader, tmp_path: Path
 ) -> None:
     lab = in_memory()
-    task = lab.create("mend the roof").task_id
+    task = lab.create("repair the roof").task_id
     between = lab.create("another").task_id
-    lab.update(task, title="mend it")
+    lab.update(task, title="repair it")
     path = write_page(tmp_path / "report.html", task_bundle(lab, task))
     headers = [json.loads(header) for header in _headers(path)]
     after = next(b for a, b in pairwise(headers) if b["seq"] > a["seq"] + 1)
@@ -264,7 +268,7 @@ def test_the_hash_of_a_record_in_a_gap_is_known_by_the_one_that_follows_it(
     assert between not in ada.text("main")
 
 
-def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
+def test_the_page_says_what_a_matching_value_covers_and_leaves(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     """The last thought stands before its exit and the three records of the sealing call."""
@@ -286,7 +290,9 @@ def test_what_a_fitting_value_covers_and_leaves_is_said_exactly(
     answer = ada.compare(f"10:{hashlib.sha256(bytes(1) + early).hexdigest()}")
     assert answer.endswith("As far as records 1 to 10: that is where your head ends.")
     assert f"Whether records 11 to {last} were rewritten" in ada.text("#not-checked")
-    assert "Paste that one above" in ada.text("#not-checked")  # the root: it does not cover that
+    assert "is the one that was passed on: compare the two" in ada.text(
+        "#not-checked"
+    )  # the root: it does not cover that
 
 
 def test_what_may_follow_an_open_session_is_left_open(reader: NewReader, tmp_path: Path) -> None:
@@ -333,7 +339,7 @@ def test_without_a_clipboard_a_value_is_copied_as_a_selection_or_left_selected(
     assert ada.page.evaluate("getSelection().toString()") == kept.head
 
 
-def test_a_root_or_head_that_does_not_fit_is_said(
+def test_a_root_or_head_that_does_not_match_is_reported(
     kept: real.Told, page: Path, reader: NewReader
 ) -> None:
     ada = reader(page)
@@ -341,7 +347,7 @@ def test_a_root_or_head_that_does_not_fit_is_said(
     assert ada.verdict == "bad"
     assert ada.text("#verdict-word") == "This is another session"
     assert ada.page.is_visible("#alarm")
-    assert ada.compare(kept.root[:-1]).startswith("This is neither")
+    assert ada.compare(kept.root[:-1]).startswith("This is no root, head or checkpoint")
     ada.page.wait_for_selector("body[data-verdict=good]")  # no longer judged by the value before
     assert "Cannot compare." in ada.compare("99999:" + "0" * 64)  # of a record that is not here
     truncated = "If your head is the answer to a call of this very work, the file was truncated."
@@ -357,7 +363,7 @@ def test_a_root_or_head_that_does_not_fit_is_said(
 
 def test_what_is_neither_a_root_nor_a_head_is_not_compared(page: Path, reader: NewReader) -> None:
     ada = reader(page)
-    assert ada.compare("12:abc").startswith("This is neither")
+    assert ada.compare("12:abc").startswith("This is no root, head or checkpoint")
     assert ada.page.get_attribute("#outside-value", "aria-invalid") == "true"
     ada.page.wait_for_selector("body[data-verdict=good]")
 
@@ -389,6 +395,27 @@ def test_its_verdict_is_that_of_the_verifier_on_any_bundle(
             assert f"Record {entry['seq']}" in ada.text("#findings"), name
 
 
+def test_a_checkpoint_is_shown_and_compared_with_the_published_one(
+    reader: NewReader, tmp_path: Path
+) -> None:
+    """Specification 9.15: record 15 is the last one here, and the checkpoint is of 17."""
+    entry = INDEX["good/checkpoint-session-given.colibri.json"]
+    published = "{log}@{size}:{root}".format(**entry["checkpoint"])
+    ada = reader(write_page(tmp_path / "report.html", (VECTORS / entry["file"]).read_bytes()))
+    line = f"Record 15, the last one here, is in the log’s checkpoint of 17 records: {published}"
+    assert line in ada.text("#lines")
+    assert "Whether the checkpoint in this file was published: compare it" in ada.text(
+        "#not-checked"
+    )
+    assert "Every record is as it was when you received the checkpoint." in ada.compare(published)
+    assert "Whether the checkpoint in this file" not in ada.text("#not-checked")
+    assert "This is another session" in ada.compare(published[:-64] + "0" * 64)
+    assert ada.verdict == "bad"
+    assert "Cannot compare." in ada.compare(published.replace("@17:", "@16:"))
+    assert "Ask for a file that was exported after the checkpoint" in ada.text("#trust")
+    assert ada.verdict == "unclear"
+
+
 def test_what_is_no_bundle_is_not_shown(reader: NewReader, tmp_path: Path) -> None:
     ada = reader()
     for text in ("", "[]", '{"headers": 7}'):
@@ -398,7 +425,7 @@ def test_what_is_no_bundle_is_not_shown(reader: NewReader, tmp_path: Path) -> No
         assert not ada.page.is_visible("#timeline")
 
 
-def test_a_bundle_that_can_be_read_in_two_ways_is_withdrawn(page: Path, reader: NewReader) -> None:
+def test_an_ambiguous_bundle_is_withdrawn(page: Path, reader: NewReader) -> None:
     """A key that comes twice: JSON.parse takes the last one, the verifier none."""
     text = page.read_text("utf-8").replace('{"format":', '{"format":"colibri-bundle/1","format":')
     forged = page.with_name("twice.html")
@@ -456,18 +483,18 @@ def test_the_evidence_can_be_saved_and_checked_by_another_verifier(
 # What it shows.
 
 
-def test_a_task_is_told_with_the_proofs_of_its_thoughts(reader: NewReader, tmp_path: Path) -> None:
+def test_a_task_is_shown_with_the_proofs_of_its_thoughts(reader: NewReader, tmp_path: Path) -> None:
     """Other thoughts of the session are not in the evidence; their hashes are enough."""
     lab = in_memory()
-    task = lab.create("mend the roof", description="before the rain").task_id
-    lab.start("S-1", intent="mend", task=task)
+    task = lab.create("repair the roof", description="before the rain").task_id
+    lab.start("S-1", intent="repair", task=task)
     lab.think("S-1", "not about it")
     lab.think("S-1", "about it", task=task, agent="ada")
     lab.think("S-1", "not about it either")
     lab.seal("S-1")
     ada = reader(write_page(tmp_path / "report.html", task_bundle(lab, task)))
     assert ada.verdict == "good"
-    assert ada.text("h1") == "mend the roof"
+    assert ada.text("h1") == "repair the roof"
     assert "before the rain" in ada.text("#summary")
     lines = ada.page.locator("#tree li").all_inner_texts()
     assert ["not in this file" in line for line in lines] == [True, False, True]
@@ -477,8 +504,8 @@ def test_a_task_is_told_with_the_proofs_of_its_thoughts(reader: NewReader, tmp_p
 
 def test_a_forged_proof_leaves_no_tree_and_a_bad_verdict(reader: NewReader, tmp_path: Path) -> None:
     lab = in_memory()
-    task = lab.create("mend the roof").task_id
-    lab.start("S-1", intent="mend", task=task)
+    task = lab.create("repair the roof").task_id
+    lab.start("S-1", intent="repair", task=task)
     for number in range(3):
         lab.think("S-1", f"thought {number}", task=task)
     lab.seal("S-1")
@@ -492,7 +519,7 @@ def test_a_forged_proof_leaves_no_tree_and_a_bad_verdict(reader: NewReader, tmp_
     assert "has a proof that does not hold" in ada.text("#findings")
 
 
-def test_what_is_erased_open_or_not_there_is_shown_as_that(
+def test_erased_open_and_missing_records_are_shown_as_that(
     reader: NewReader, tmp_path: Path
 ) -> None:
     lab = in_memory()
@@ -505,7 +532,9 @@ def test_what_is_erased_open_or_not_there_is_shown_as_that(
     lab.erase(*sorted([thought.seq, *lab.seqs("session.open"), *lab.seqs("task.text")]))
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     assert ada.verdict == "good"
-    assert "3 texts were erased" in ada.text("#lines")
+    assert "The content of 3 records was erased on purpose" in ada.text("#lines")
+    assert "carried" not in ada.text("#lines")  # they were erased without their calls
+    assert "The content of 3 erased records." in ada.text("#not-checked")
     assert f"record {open_at}" in ada.text("#lines")
     erased = ada.page.locator(f"#entry-{thought.seq}").text_content() or ""
     assert "Erased, as record" in erased
@@ -579,7 +608,7 @@ def test_behind_each_entry_are_its_records_with_their_hashes(page: Path, reader:
     assert "How the seal covers thought 2" in ada.text("#proof")
 
 
-def test_times_are_told_to_the_millisecond_and_records_by_number(
+def test_times_are_shown_to_the_millisecond_and_records_by_number(
     page: Path, reader: NewReader
 ) -> None:
     """Many entries fall into one second: their order is that of the numbers."""
@@ -631,31 +660,32 @@ def test_the_summary_tells_what_was_decided_and_leads_to_it(page: Path, reader: 
     assert decided.count() == 2
     assert "The rounding per line in invoice.total() is the cause." in decided.first.inner_text()
     assert "T-0002 Round once, at the end" in decided.nth(1).inner_text()
-    assert "attempt 2" in decided.nth(1).locator(".facts").inner_text()
+    assert "in attempt 2" in decided.nth(1).locator(".facts").inner_text()
     decided.first.get_by_role("button").click()
     assert "rounding per line" in ada.page.evaluate("document.activeElement.textContent")
     reflected = ada.page.locator("#summary .line:has(dt:text-is('Tasks'))")
-    assert reflected.locator(".quote").count() == 1
-    assert "All 212 invoices of last month" in reflected.inner_text()
+    quoted = reflected.locator(".quote").all_inner_texts()
+    assert [text.split(" record ")[0] for text in quoted] == [
+        "All 212 invoices of last month come out as on paper.",  # the last word on what is done
+        "The letter needs a person’s approval, so this stays open.",  # and on what is not
+    ]
 
 
-def test_a_decision_of_an_attempt_that_went_back_is_told_as_that(
-    reader: NewReader, tmp_path: Path
-) -> None:
+def test_a_decision_of_a_failed_attempt_is_marked(reader: NewReader, tmp_path: Path) -> None:
     lab = in_memory()
-    task = lab.create("mend the roof").task_id
-    lab.start("S-1", intent="mend", task=task)
+    task = lab.create("repair the roof").task_id
+    lab.start("S-1", intent="repair", task=task)
     given_up = lab.think("S-1", "use straw", type="decision", task=task).seq
     lab.move(task, *TO_VERIFY, "GATHER")
     learned = lab.think("S-1", "straw leaks: tiles", type="reflection", task=task).seq
     ada = reader(write_page(tmp_path / "report.html", session_bundle(lab)))
     decided = ada.text("#decision-list")
     assert "use straw" in decided
-    assert f"attempt 1tried again after thatrecord {given_up}" in decided
+    assert f"in attempt 1, which failed its checkrecord {given_up}" in decided
     assert f"straw leaks: tiles record {learned}" in ada.text("#summary")
 
 
-def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_path: Path) -> None:
+def test_a_task_is_shown_waiting_only_while_that_matters(reader: NewReader, tmp_path: Path) -> None:
     lab = in_memory()
     first = lab.create("first").task_id
     second = lab.create("second", first).task_id
@@ -667,10 +697,10 @@ def test_a_task_is_said_to_wait_only_while_that_matters(reader: NewReader, tmp_p
     facts = ada.page.locator(".task-facts .soft").all_inner_texts()
     assert facts == [
         "1 thought",
-        "0 thoughts · can be started",
-        f"0 thoughts · waits for {second}",
+        "can be started",
+        f"waits for {second}",
     ]
-    assert "finished 1 of the 1 task it worked on" in ada.text("#outcome")
+    assert f"finished {first}; the session" in ada.text("#outcome")
     assert "T-0001 first: DONE." in ada.text("#summary")
     assert ada.page.locator(".group h3").all_inner_texts() == [
         "Worked on by this session 1",
@@ -727,7 +757,8 @@ def test_hostile_texts_are_shown_and_do_nothing(reader: NewReader, tmp_path: Pat
     assert ada.verdict == "good"
     ada.page.click("#entries button:has-text('in the seal')")
     assert ada.page.evaluate(known) == 0
-    assert ada.page.locator("script").count() == 2
+    scripts = [one.get_attribute("id") for one in ada.page.locator("script").all()]
+    assert scripts == ["changes", "evidence", "program"]
     shown = {name: ada.text(f"#entry-{seq} .quote") for name, seq in seqs.items()}
     for name in ("an image", "the end of the script", "a comment", "a template"):
         assert shown[name] == TEXTS[name]
@@ -742,7 +773,7 @@ def test_hostile_texts_are_shown_and_do_nothing(reader: NewReader, tmp_path: Pat
     assert not {"\x1b", "\u202e", "\u2069", "\u200b", "\x07"} & set(everything)
 
 
-def test_a_change_between_texts_read_from_the_right_points_to_the_new_one(
+def test_a_change_between_right_to_left_texts_points_to_the_new_one(
     reader: NewReader, tmp_path: Path
 ) -> None:
     lab = in_memory()
@@ -777,7 +808,7 @@ def test_an_injected_script_does_not_run(page: Path, reader: NewReader) -> None:
 def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
     text = page.read_text("utf-8")
     forged = page.with_name("changed.html")
-    forged.write_text(text.replace('"Do not trust this report."', '"Good"'), "utf-8")
+    forged.write_text(text.replace('"Intact."', '"Good."'), "utf-8")
     ada = reader(forged, checked=False)
     assert ada.text("#verdict-word") == "Not checked"
     assert "If this text stays, the page’s program did not run" in ada.text("#trust")
@@ -787,7 +818,7 @@ def test_a_changed_program_does_not_run(page: Path, reader: NewReader) -> None:
 
 
 @pytest.mark.parametrize("mark", ['id="evidence">', 'id="program">'])
-def test_a_file_that_was_cut_on_its_way_says_so(page: Path, reader: NewReader, mark: str) -> None:
+def test_a_file_truncated_in_transit_says_so(page: Path, reader: NewReader, mark: str) -> None:
     text = page.read_text("utf-8")
     torn = page.with_name("torn.html")
     torn.write_text(text[: text.index(mark) + 5_000], "utf-8")
@@ -799,29 +830,24 @@ def test_a_file_that_was_cut_on_its_way_says_so(page: Path, reader: NewReader, m
 # For everybody.
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_to_complain_about(page: Path, reader: NewReader, scheme: str) -> None:
-    """WCAG by axe-core: a good report with all of it open, and a bad one."""
-    ada = reader(color_scheme=scheme, bypass_csp=True)  # axe is a script that the policy refuses
-    ada.open(page)
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing_to_complain_about(page: Path, reader: NewReader, look: str) -> None:
+    """A good report with all of it open, a bad one, and one that cannot be checked."""
+    ada = reader(page, **LOOKS[look])
     for summary in ada.page.locator("summary").all():
         summary.evaluate("(node) => node.parentElement.open ||= true")
     ada.page.wait_for_selector(".record")
     ada.page.click("#tree li:nth-child(3) button")
     ada.compare("12:abc")
-    assert _violations(ada.page) == []
+    assert faults(ada.page, look) == []
     evidence = evidence_in(page)
     evidence["head"]["leaf"] = "0" * 64
     ada.open(with_evidence(page, evidence))
     assert ada.verdict == "bad"
-    assert _violations(ada.page) == []
-
-
-def _violations(page: Page) -> list[str]:
-    # Entries outside the window are not drawn, and so would not be looked at.
-    page.add_style_tag(content=".entry { content-visibility: visible !important }")
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html']}" for one in found for node in one["nodes"]]
+    assert faults(ada.page, look) == []
+    ada.open(with_evidence(page, evidence | {"format": "colibri-bundle/9"}))
+    assert ada.verdict == "unclear"
+    assert faults(ada.page, look) == []
 
 
 class Keyboard:
@@ -901,9 +927,16 @@ def test_a_chosen_thought_is_marked_in_the_tree_and_leads_to_the_timeline(
 def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
     page: Path, reader: NewReader
 ) -> None:
+    """Specification 23.7."""
     ada = reader(page)
+    last = ada.page.locator(".entry").last
+    assert "sealed" in last.inner_text()  # drawn, though nobody has scrolled there
     ada.page.emulate_media(media="print", color_scheme="dark")
     ada.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    places = [ada.page.locator(one).bounding_box() for one in ("#verdict-line", "#story", "#trust")]
+    heights = [box["y"] for box in places if box is not None]
+    assert len(heights) == 3
+    assert heights == sorted(heights)
     for control in ("#filters", "#outside-value", "#save", "#theme", "nav", "#entries button"):
         assert not ada.page.locator(control).first.is_visible(), control
     assert ada.page.is_visible("#not-checked li")
@@ -914,9 +947,22 @@ def test_on_paper_there_are_no_controls_and_nothing_is_hidden(
     assert ada.page.is_visible("#values code")
     assert "paste" not in ada.page.inner_text("main")
     assert re.search(r"record \d+", ada.page.inner_text("#summary"))  # no link, but its name
+    ada.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert ada.page.locator("#verdict #trust").count() == 1
 
 
-def test_on_paper_is_what_the_reader_opened_and_what_is_cut_is_said(
+def test_on_paper_the_frame_of_a_bad_report_covers_no_text(page: Path, reader: NewReader) -> None:
+    evidence = evidence_in(page)
+    evidence["head"]["leaf"] = "0" * 64
+    ada = reader(with_evidence(page, evidence))
+    ada.page.emulate_media(media="print")
+    frame = "parseFloat(getComputedStyle(document.body, '::after').borderLeftWidth)"
+    box = ada.page.locator("#story > h2").bounding_box()
+    assert box is not None
+    assert box["x"] > ada.page.evaluate(frame) > 0
+
+
+def test_on_paper_opened_parts_are_printed_and_cuts_are_marked(
     reader: NewReader, tmp_path: Path
 ) -> None:
     lab = in_memory()
@@ -992,7 +1038,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(
     assert len({box["y"] for box in boxes if box is not None}) == 3
 
 
-def test_the_tasks_are_drawn_anew_when_the_screen_is_turned(page: Path, reader: NewReader) -> None:
+def test_the_tasks_are_redrawn_when_the_screen_is_turned(page: Path, reader: NewReader) -> None:
     ada = reader(page, viewport={"width": 390, "height": 740})
     picture = ada.page.get_by_role(
         "img", name="T-0002 comes after T-0001; T-0003 comes after T-0002"
@@ -1034,6 +1080,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_page(tmp_path_factory.mktemp("large") / "report.html", session_bundle(lab))
 
 
+@pytest.mark.alone
 def test_ten_thousand_records_can_be_used_within_two_seconds(
     large: Path, reader: NewReader
 ) -> None:
@@ -1084,6 +1131,6 @@ def test_a_tree_of_thousands_unfolds_where_one_looks(large: Path, reader: NewRea
     ada.page.click("#proof button")
     assert "thought 2345:" in ada.page.evaluate("document.activeElement.textContent")
     ada.page.click("#clear")
-    _settled(ada.page, "All 5,496 entries; here are 1 to 100.")
-    ada.page.locator("#later").press("Enter")  # entries take their real size while one scrolls
-    _settled(ada.page, "All 5,496 entries; here are 1 to 200.")
+    _settled(ada.page, "All 5,496 entries; here are 1 to 40.")
+    ada.page.locator("#later").press("Enter")
+    _settled(ada.page, "All 5,496 entries; here are 1 to 140.")

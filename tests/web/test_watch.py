@@ -123,7 +123,7 @@ def test_a_page_whose_command_was_killed_stops_by_itself(tmp_path: Path, reader:
     assert ada.page.evaluate("window.kept")
 
 
-def test_a_session_that_is_sealed_already_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_sealed_session_is_not_watched(tmp_path: Path) -> None:
     prepare(tmp_path)
     with opened(tmp_path) as db:
         Lab(db).seal("S-1")

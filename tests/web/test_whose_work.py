@@ -68,7 +68,7 @@ def boxes(page: Reader) -> dict[str, int]:
     return {" ".join(name): int(number) for *name, number in parted}
 
 
-def test_a_session_that_only_planned_is_said_to_have_created_its_tasks(
+def test_a_session_that_only_planned_is_credited_with_creating_its_tasks(
     tmp_path: Path, reader: NewReader
 ) -> None:
     """Nobody thought about them, and another session finished one before the page was made."""
@@ -82,12 +82,13 @@ def test_a_session_that_only_planned_is_said_to_have_created_its_tasks(
     assert len(calls_of(tmp_path, "plan")) == 1 + MANY
     page = page_of(tmp_path, "plan", reader)
     summary = page.text("#summary")
-    assert page.text("#outcome").startswith(f"ada created {MANY} tasks and left T-0002, ")
+    assert page.text("#outcome").startswith(f"ada created {MANY} tasks; the session")
     assert "No call was refused." in summary
-    assert "T-0001 step 0: DONE by bea in session work." in summary
+    assert "Only createdT-0001 step 0: DONE by bea in session work." in summary
+    assert "T-0002 step 1: not begun." in summary
     assert f"{MANY} tasks created." in page.text("#agents")
     assert "1 task finished" not in page.text("#agents")
-    assert "Meanwhile: bea, in session work, on T-0001" in page.text("#other-work")
+    assert "Meanwhile: bea, in session work, finished T-0001." in page.text("#other-work")
     assert "this way" not in summary
     assert boxes(page)["New and edited tasks"] == MANY
     assert "Thoughts" not in boxes(page)
@@ -110,18 +111,19 @@ def test_a_session_is_not_credited_with_what_its_task_depended_on(
     summary = page.text("#summary")
     assert "T-0002 plant the tree: DONE by bea." in summary
     assert "dig: it holds" not in summary
-    finished = "bea finished 1 of the 1 task it worked on; the session is still open."
-    assert page.text("#outcome") == finished
+    assert page.text("#outcome") == "bea finished T-0002; the session is still open."
     assert page.page.locator("#agents li").all_text_contents() == [
-        "bea in test 12 thoughts and 1 task finished."
+        "bea with the program test 12 thoughts and 1 task finished."
     ]
-    assert "Before it: ada, in session dig, on T-0001" in page.text("#other-work")
-    assert "T-0001 finished there." in page.text("#other-work")
+    did = "created T-0001 and T-0002, finished T-0001."
+    assert f"Before it: ada, in session dig, {did}" in page.text("#other-work")
     (others,) = page.page.locator("#group-worked-on-only-by-others li").all()
     assert "T-0001" in others.inner_text()
+    assert "the thoughts about it are in another session, not in this file" in others.inner_text()
+    assert "0 thoughts" not in page.text("#task-groups")
 
 
-def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
+def test_the_work_of_a_second_agent_is_not_in_the_report_of_the_first(
     tmp_path: Path, reader: NewReader
 ) -> None:
     """Specification 23.2: both at once, on one board, where each sees the task of the other."""
@@ -144,9 +146,10 @@ def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
     assert {call["agent"] for call in calls_of(tmp_path, "left")} == {"ada"}
     page = page_of(tmp_path, "left", reader)
     summary = page.text("#summary")
-    ended = "ada created 2 tasks, finished 1 of the 2 tasks it worked on and sealed the session."
+    ended = "ada created 2 tasks, finished T-0001 and sealed the session."
     assert page.text("#outcome") == ended
-    assert page.text("#agents") == "ada in test 12 thoughts, 2 tasks created and 1 task finished."
+    did = "2 thoughts, 2 tasks created and 1 task finished."
+    assert page.text("#agents") == f"ada with the program test 1{did}"
     assert "No call was refused." in summary
     told = summary + page.text("#decisions")
     assert "left: this way" in told
@@ -158,10 +161,28 @@ def test_what_a_second_agent_does_beside_the_first_is_not_in_its_report(
     assert all("By session right" in text for text in others)
 
 
-def test_the_report_of_an_agent_that_died_and_went_on_says_just_that(
+def test_each_agent_of_a_session_is_credited_with_what_it_did(
     tmp_path: Path, reader: NewReader
 ) -> None:
-    """tests/e2e/test_story.py: five tasks, a crash, a resumed session, another agent beside it."""
+    with Server(tmp_path, COLIBRI) as server:
+        start(server, "both", "ada")
+        for title in ("one", "two", "three"):
+            server.data("task_create", title=title)
+        work(server, "T-0001", "first")
+        careful = {"type": "analysis", "content": "careful", "agent_id": "carl"}
+        server.data("thought_record", **careful, task_id="T-0003")
+        server.data("task_update", task_id="T-0002", status="GATHER", agent_id="bea")
+    page = page_of(tmp_path, "both", reader)
+    assert page.text("#outcome") == (
+        "ada created 3 tasks and finished T-0001; carl recorded 1 thought; bea left T-0002"
+        " unfinished; T-0003 is unfinished; the session is still open."
+    )
+
+
+def test_the_report_of_a_resumed_session_tells_its_whole_story(
+    tmp_path: Path, reader: NewReader
+) -> None:
+    """tests/e2e/test_story.py: five tasks, a crash, a resumed session, another agent at work."""
     with ThreadPoolExecutor() as beside_the_browser:  # which has this thread's event loop
         session = beside_the_browser.submit(live, tmp_path).result()
     done = {"created": len(PLAN), "done": len(PLAN), "cancelled": 0}
@@ -172,11 +193,12 @@ def test_the_report_of_an_agent_that_died_and_went_on_says_just_that(
     page = page_of(tmp_path, session, reader)
     summary = page.text("#summary")
     assert page.text("h1") == "make it faster"
-    ended = "ada created 5 tasks, finished 5 of the 5 tasks it worked on and sealed the session."
+    finished = "T-0001, T-0002, T-0003, T-0004 and T-0005"
+    ended = f"ada created 5 tasks, finished {finished} and sealed the session."
     assert page.text("#outcome") == ended
     (client,) = {call["client"] for call in calls}
     did = "6 thoughts, 5 tasks created and 5 tasks finished."
-    assert page.text("#agents") == f"ada in {client}{did}"
+    assert page.text("#agents") == f"ada with the program {client}{did}"
     assert "No call was refused." in summary
     assert not [text for text in ("thistles", "weed", "bea", "eve") if text in summary]
     resumed = page.page.locator(".entry:has-text('resumed in another process')")

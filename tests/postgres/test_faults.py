@@ -1,0 +1,256 @@
+"""What a server does when its database is away, broken, full or not what it was.
+
+Each fault is tried in a few rounds here; torture/postgres.py tries many.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.client import COLIBRI, JSON, Server
+from tests.support.far import Far, socket_of
+from tests.support.ledger_reader import eventually
+from tests.support.postgres import fresh_schema, psycopg, server
+
+QUIET: Any = {"COLIBRI_HEALTH_INTERVAL_MS": "1000000"}
+
+
+@pytest.fixture
+def schema() -> str:
+    return fresh_schema()
+
+
+@pytest.fixture
+def far() -> Iterator[Far]:
+    here = server()
+    with Far(socket_of(here.directory, here.port)) as proxy:
+        yield proxy
+
+
+def start(project: Path, url: str, schema: str, **more: Any) -> Server:
+    project.mkdir(exist_ok=True)
+    where: Any = {"COLIBRI_DB_URL": url, "COLIBRI_DB_SCHEMA": schema}
+    return Server(project, COLIBRI, **QUIET, **where, **more)
+
+
+def titles(schema: str) -> list[str]:
+    """Of every task, as the database has them."""
+    with server().connect() as admin:
+        rows = admin.execute(f"SELECT title FROM {schema}.tasks ORDER BY number".encode())
+        return [title for (title,) in rows]
+
+
+def as_admin(statement: str) -> None:
+    with server().connect() as admin:
+        admin.execute(statement.encode())
+
+
+def refused(result: JSON) -> str:
+    assert result["isError"], result
+    message: str = result["structuredContent"]["error"]["message"]
+    return message
+
+
+def verified(running: Server) -> None:
+    verdict = running.data("audit_verify_chain")
+    assert verdict["valid"], verdict
+
+
+def test_a_connection_that_broke_while_nobody_used_it_is_replaced(
+    tmp_path: Path, far: Far, schema: str
+) -> None:
+    """No call notices."""
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="before")
+        for number in range(3):
+            far.drop()
+            running.data("task_create", title=f"after {number}")
+            far.drop()
+            assert running.data("task_list")["total_count"] == number + 2
+        verified(running)
+    assert titles(schema) == ["before", "after 0", "after 1", "after 2"]
+
+
+def test_a_server_that_is_away_is_said_and_taken_up_again(
+    tmp_path: Path, far: Far, schema: str
+) -> None:
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="before")
+        far.cut()
+        far.drop()
+        message = refused(running.call("task_create", title="lost"))
+        assert "the database server cannot be reached" in message
+        assert "nothing was changed" in message
+        health = running.data("server_health")
+        assert "cannot be reached" in health["condition"]["checks"]["server"]
+        far.restore()
+        running.data("task_create", title="after")
+        assert "server" not in running.data("server_health")["condition"]["checks"]
+        verified(running)
+    assert titles(schema) == ["before", "after"]
+
+
+@pytest.mark.parametrize("after", range(0, 40, 4))
+def test_calls_in_flight_when_the_connection_breaks_are_done_once_or_not_at_all(
+    tmp_path: Path, far: Far, schema: str, after: int
+) -> None:
+    """Cut at many moments: before, during and after the commit."""
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="first")
+        ids = {running.post_call("task_create", title=f"t{n}"): f"t{n}" for n in range(5)}
+        time.sleep(after / 1000)
+        far.drop()
+        answers = {title: running.answer(id)["result"] for id, title in ids.items()}
+        done = [title for title, result in answers.items() if not result["isError"]]
+        for title, result in answers.items():
+            if title not in done:
+                assert "nothing was changed" in refused(result), result
+        verified(running)
+    assert titles(schema) == ["first", *done]
+
+
+@pytest.mark.parametrize("answers", range(4))
+def test_what_was_committed_and_not_answered_is_looked_up(
+    tmp_path: Path, far: Far, schema: str, answers: int
+) -> None:
+    """Every answer that may be missing: of the enter, of the commit, of the flush."""
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="first")
+        far.mute(answers)
+        id = running.post_call("task_create", title="second")
+        time.sleep(0.5)  # the server has done what it was asked to
+        far.restore()
+        assert running.answer(id)["result"]["isError"] is False
+        running.data("task_list")  # its connection broke as well, and is a new one now
+        far.mute(answers)
+        id = running.post_call("task_list")
+        time.sleep(0.5)
+        far.restore()
+        listed = running.answer(id)["result"]
+        assert listed["isError"] is False, listed
+        assert listed["structuredContent"]["data"]["total_count"] == 2
+        verified(running)
+        assert running.data("audit_verify_chain")["open_call_count"] == 0
+    assert titles(schema) == ["first", "second"]
+
+
+def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
+    tmp_path: Path, far: Far, schema: str
+) -> None:
+    """The server does not come back in time."""
+    program = (
+        "from colibri.store.postgres import opened; opened.LOOKUP_SECONDS = 1.0;"
+        "from colibri.__main__ import main; import sys; sys.argv[1:] = ['serve']; main()"
+    )
+    where: Any = {"COLIBRI_DB_URL": far.url(f"{schema}_writer"), "COLIBRI_DB_SCHEMA": schema}
+    with Server(tmp_path, [sys.executable, "-c", program], **QUIET, **where) as running:
+        running.data("task_create", title="first")
+        far.delay = 0.5  # each way
+        id = running.post_call("task_create", title="second")
+        eventually(lambda: len(titles(schema)) == 2, "the commit, whose answer is on its way")
+        far.cut()
+        far.drop()
+        assert "OUTCOME_UNKNOWN" in refused(running.answer(id)["result"])
+        far.delay = 0.0
+        far.restore()
+        running.data("task_create", title="third")
+        verified(running)
+    assert titles(schema) == ["first", "second", "third"]
+
+
+def test_a_stopped_server_does_not_stop_the_others(tmp_path: Path, schema: str) -> None:
+    """PostgreSQL ends the session of one that holds the lock and does nothing for 5 s."""
+    url = server().url(f"{schema}_writer")
+    with start(tmp_path / "a", url, schema) as stopped, start(tmp_path / "b", url, schema) as other:
+        stopped.data("task_create", title="a1")
+        other.data("task_create", title="b1")
+        holder = psycopg.connect(url, autocommit=False)
+        holder.execute(f"SET search_path = {schema}")
+        holder.execute("SELECT lock_head(5)")  # as a server that was stopped would
+        stopped.process.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
+        other.data("task_create", title="b2")
+        assert 3 < time.monotonic() - begun < 9
+        stopped.process.send_signal(signal.SIGCONT)
+        stopped.data("task_create", title="a2")
+        holder.close()
+        verified(other)
+    assert titles(schema) == ["a1", "b1", "b2", "a2"]
+
+
+def test_a_tail_that_is_gone_is_noticed_by_a_server_that_knew_it(
+    tmp_path: Path, schema: str
+) -> None:
+    """As after the promotion of a standby that lacks it: nothing is written on top."""
+    with start(tmp_path, server().url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="kept")
+        cut = psycopg.connect(server().url(), autocommit=True)
+        newest: Any = cut.execute(f"SELECT max(seq) FROM {schema}.ledger".encode()).fetchone()
+        running.data("task_create", title="gone")
+        cut.execute(
+            f"SET session_replication_role = replica; DELETE FROM {schema}.tasks WHERE number = 2;"
+            f" DELETE FROM {schema}.ledger WHERE seq > {newest[0]}".encode()
+        )
+        cut.close()
+        message = refused(running.call("task_create", title="on top"))
+        assert "is missing or differs" in message
+        assert running.data("server_health")["condition"]["cause"] == "integrity"
+    assert titles(schema) == ["kept"]
+
+
+def test_a_role_without_rights_and_another_schema_version_are_said(
+    tmp_path: Path, schema: str
+) -> None:
+    url = server().url(f"{schema}_writer")
+    with start(tmp_path / "a", url, schema) as running:
+        running.data("task_create", title="first")
+        as_admin(f"REVOKE INSERT ON {schema}.ledger FROM {schema}_writer")
+        message = refused(running.call("task_create", title="second"))
+        assert "does not allow it" in message
+        as_admin(f"GRANT INSERT ON {schema}.ledger TO {schema}_writer")
+        running.data("task_create", title="third")
+        as_admin(f"UPDATE {schema}.meta SET value = '6' WHERE key = 'schema'")
+        message = refused(running.call("task_create", title="fourth"))
+        assert "the schema has version 6" in message
+    with start(tmp_path / "b", url, schema) as later:
+        message = refused(later.call("task_create", title="fifth"))
+        assert "newer schema" in message
+    with start(tmp_path / "c", server().url(f"{schema}_reader"), schema) as reader:
+        assert "newer schema" in refused(reader.call("task_list"))
+    assert titles(schema) == ["first", "third"]
+
+
+def test_no_server_and_no_schema_are_said_with_what_to_do(tmp_path: Path) -> None:
+    nobody = "postgresql://nobody@127.0.0.1:1/none"
+    with start(tmp_path / "a", nobody, "colibri", COLIBRI_STARTUP_TIMEOUT_MS="500") as running:
+        assert "cannot open postgresql://127.0.0.1:1/none#colibri" in refused(
+            running.call("task_list")
+        )
+        eventually(lambda: "check that the server runs" in running.stderr, "the hint")
+        assert running.close() == 75
+    with start(tmp_path / "b", server().url(), "nothing_here") as running:
+        refused(running.call("task_list"))
+        eventually(lambda: "colibri team init URL makes the schema" in running.stderr, "the hint")
+
+
+def test_records_carry_the_time_of_the_database(tmp_path: Path, schema: str) -> None:
+    """The clocks of the machines may differ; the order of times is that of the records."""
+    url = server().url(f"{schema}_writer")
+    with start(tmp_path / "a", url, schema) as one, start(tmp_path / "b", url, schema) as two:
+        for number in range(5):
+            for running in (one, two):
+                running.data("task_create", title=f"task {number}")
+                running.data("task_list")
+    with server().connect() as admin:
+        rows = admin.execute(
+            f"SELECT at, colibri.now FROM {schema}.ledger,"
+            f" (SELECT {schema}.utc(clock_timestamp()) AS now) AS colibri ORDER BY seq".encode()
+        ).fetchall()
+    times = [at for at, _ in rows]
+    assert times == sorted(times)
+    assert times[-1] <= rows[-1][1]

@@ -1,0 +1,118 @@
+"""What a superuser does to the schema, past every guard, is named."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from tests.support.postgres import empty_schema, expected, fresh_schema, psycopg, schema, server
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture(scope="module")
+def name() -> str:
+    return empty_schema()
+
+
+@pytest.fixture
+def admin(name: str) -> Iterator[Connection]:
+    """A superuser in the schema, whose changes are undone."""
+    with server().connect() as db, db.transaction(force_rollback=True):
+        schema.use(db, name)
+        yield db
+
+
+def foreign(db: Connection) -> list[str]:
+    return expected.foreign(cast(Any, db))
+
+
+@pytest.mark.parametrize("role", ["writer", "reader"])
+def test_the_schema_that_we_made_is_ours(name: str, role: str) -> None:
+    """Whoever may read it can tell."""
+    with server().connect(f"{name}_{role}") as db:
+        assert foreign(db) == []
+
+
+def test_so_is_one_whose_name_is_a_word_of_sql() -> None:
+    fresh_schema(name="order")
+    with server().connect("order_reader") as db:
+        assert foreign(db) == []
+
+
+CHANGES = [
+    ("ALTER TABLE ledger DISABLE TRIGGER ledger_refuses_a_fork", "trigger ledger_refuses_a_fork"),
+    ("ALTER TABLE ledger ENABLE REPLICA TRIGGER ledger_refuses_update", "trigger ledger_refuses"),
+    ("ALTER TABLE thoughts DISABLE TRIGGER ALL", "trigger RI_ConstraintTrigger_c"),
+    ("DROP TRIGGER ledger_refuses_delete ON ledger", "trigger ledger_refuses_delete is missing"),
+    ("DROP FUNCTION check_records() CASCADE", "function check_records is missing"),
+    (
+        "CREATE OR REPLACE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN RETURN NULL; END'",
+        "function check_records is defined differently",
+    ),
+    ("ALTER FUNCTION check_records() SET search_path = public", "function check_records is def"),
+    ("ALTER FUNCTION check_records() RESET ALL", "function check_records is defined differently"),
+    ("ALTER FUNCTION check_records() SECURITY DEFINER", "function check_records is defined"),
+    ("ALTER FUNCTION erase(bigint) SECURITY INVOKER", "function erase is defined differently"),
+    ("ALTER FUNCTION erase(bigint) OWNER TO CURRENT_USER", "function erase is defined differently"),
+    (
+        "CREATE FUNCTION genesis(varchar) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'",
+        "function genesis is defined differently",
+    ),
+    ("CREATE FUNCTION more() RETURNS int LANGUAGE sql AS 'SELECT 1'", "function more was added"),
+    (
+        "CREATE TRIGGER more BEFORE INSERT ON ledger EXECUTE FUNCTION keep_records()",
+        "trigger more was added",
+    ),
+    (
+        "DROP TRIGGER ledger_refuses_update ON ledger; CREATE TRIGGER ledger_refuses_update BEFORE"
+        " UPDATE ON ledger FOR EACH ROW WHEN (false) EXECUTE FUNCTION keep_record()",
+        "trigger ledger_refuses_update is defined differently",
+    ),
+    (
+        "DROP TRIGGER ledger_refuses_update ON ledger; CREATE TRIGGER ledger_refuses_update BEFORE"
+        " UPDATE OF seq ON ledger FOR EACH ROW EXECUTE FUNCTION keep_record()",
+        "trigger ledger_refuses_update is defined differently",
+    ),
+    ("CREATE RULE more AS ON UPDATE TO tasks DO INSTEAD NOTHING", "rule more was added"),
+    ("ALTER TABLE ledger ENABLE ROW LEVEL SECURITY", "table ledger is defined differently"),
+    ("CREATE TABLE more () INHERITS (ledger)", "table ledger is defined differently"),
+    ("ALTER TABLE log_tree SET UNLOGGED", "table log_tree is defined differently"),
+    ("CREATE TABLE more (id int)", "table more was added"),
+    ("CREATE SEQUENCE more", "relation more was added"),
+    ("CREATE VIEW more AS SELECT 1", "view more was added"),
+    ("DROP VIEW audit_events", "view audit_events is missing"),
+    ("DROP TABLE log_tree", "table log_tree is missing"),
+    ("ALTER TABLE ledger ADD COLUMN more int", "column ledger.more was added"),
+    ("ALTER TABLE deeds DROP COLUMN late", "column deeds.late is missing"),
+    ("ALTER TABLE deeds ALTER COLUMN host DROP NOT NULL", "column deeds.host is defined diff"),
+    ('ALTER TABLE deeds ALTER COLUMN use TYPE text COLLATE "POSIX"', "column deeds.use is def"),
+    ("ALTER TABLE ledger DROP CONSTRAINT ledger_leaf_check", "table ledger's constraints is"),
+    ("ALTER TABLE ledger DROP CONSTRAINT ledger_pkey CASCADE", "table ledger's constraints is"),
+    ("ALTER TABLE deeds DROP CONSTRAINT deeds_seq_fkey", "table deeds's constraints is"),
+    ("DROP INDEX deeds_once", "index deeds_once is missing"),
+    ("DROP INDEX deeds_once; CREATE INDEX deeds_once ON deeds (use)", "index deeds_once is def"),
+    ("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'deeds_once'::regclass", "deeds_"),
+    ("CREATE INDEX more ON ledger (agent)", "index more was added"),
+    ("GRANT UPDATE ON ledger TO PUBLIC", "right UPDATE ON ledger TO PUBLIC was added"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES, ids=[change for change, _ in CHANGES])
+def test_a_change_is_named(admin: Connection, change: str, told: str) -> None:
+    admin.execute(change.encode())
+    assert any(told in one for one in foreign(admin)), foreign(admin)
+
+
+def test_an_operator_is_named(admin: Connection) -> None:
+    admin.execute(
+        "CREATE FUNCTION joined(text, bigint) RETURNS text LANGUAGE sql AS 'SELECT $1';"
+        " CREATE OPERATOR || (LEFTARG = text, RIGHTARG = bigint, FUNCTION = joined)"
+    )
+    assert "the operator || was added" in foreign(admin)
+
+
+def test_readers_of_a_teams_own_are_its_own_affair(admin: Connection) -> None:
+    admin.execute("CREATE ROLE analyst; GRANT SELECT ON ledger, tasks TO analyst")
+    assert foreign(admin) == []
