@@ -25,6 +25,7 @@ from bench.workloads import (
     QUICK,
     Plan,
     calls,
+    checkpoint,
     disks,
     growth,
     hook,
@@ -151,6 +152,7 @@ WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Con
     "growth": (_measure(growth.run), (contestants.colibri,)),
     "recall": (_measure(recall.run), (contestants.colibri,)),
     "verify": (_measure(verify.run), (contestants.colibri,)),
+    "checkpoint": (_measure(checkpoint.run), (contestants.colibri,)),
     "hook": (_measure(hook.run), (contestants.colibri,)),
     "servers": (_measure(servers.run), (contestants.colibri, contestants.typescript)),
 }

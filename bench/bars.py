@@ -16,7 +16,7 @@ from bench.contestants import (
     TYPESCRIPT,
 )
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, growth, memory, recall, rivals, servers, start, verify
+from bench.workloads import calls, growth, hook, memory, recall, rivals, servers, start, verify
 
 Workloads = dict[str, Rows]
 # The cases that a bar covers: the name of each, and its value in every round.
@@ -134,6 +134,19 @@ def _brief(workloads: Workloads) -> Cases:
 _LISTED, _CHANGED = start.STATIONS[1:]
 _ALONE, _MANY = servers.name(COLIBRI, 1), servers.name(COLIBRI, servers.SIZES[-1])
 
+_RECORDED = (hook.CALL, hook.MODULE, hook.BEGIN)
+
+
+def _hooks(*names: str) -> Callable[[Workloads], Cases]:
+    """These ways of `colibri hook`, as far as they were measured, against an empty program."""
+
+    def cases(workloads: Workloads) -> Cases:
+        pairs = (_pair("hook", (name, hook.ENDED), (PASS, hook.ENDED)) for name in names)
+        return {name: values for pair in pairs for name, values in pair(workloads).items()}
+
+    return cases
+
+
 BARS: tuple[Bar, ...] = (
     Bar(
         "cold start to tools/list, of the TypeScript SDK",
@@ -146,6 +159,8 @@ BARS: tuple[Bar, ...] = (
         4,
         _pair("start", (COLIBRI, _LISTED), (PASS, start.ENDED)),
     ),
+    Bar("colibri hook from start to end, of `python -c pass`", 5, _hooks(*_RECORDED)),
+    Bar("the same, where the deed goes to the spool", 3, _hooks(hook.SPOOLED)),
     Bar(
         "cold start to the first durable change, of the TypeScript SDK",
         1 / 2,

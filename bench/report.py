@@ -10,7 +10,7 @@ from bench.bars import Verdict, judge
 from bench.contestants import COLIBRI, PASS
 from bench.plots import number_
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, disks, growth, memory, rivals, servers, start, verify
+from bench.workloads import calls, checkpoint, disks, growth, memory, rivals, servers, start, verify
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "bench"  # where a full run is kept
@@ -72,6 +72,13 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
         "A bare loop reads the same rows and computes the same two hashes, and nothing else; the"
         " check also parses, links, replays every rule and compares every row with the log.",
         verify.WHOLE,
+    ),
+    "checkpoint": (
+        "Checkpoints",
+        "The root over the leaves of the same log, in ms. A bare loop reads the leaves and hashes"
+        " the tree, and nothing else; the first checkpoint also keeps what makes the next one"
+        " cheap.",
+        checkpoint.FIRST,
     ),
     "hook": (
         "The hook",

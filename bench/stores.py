@@ -4,8 +4,8 @@
              session of four thoughts: for measuring the tools as the store grows
     log      stories of a session with its task, thoughts and reads, each call with its enter and
              exit, and one open session of many thoughts: for verification and sealing
-    project  tasks in all states, some of them held, and open sessions with many thoughts of many
-             words: for the brief and for search
+    project  tasks in all states, some of them held, open sessions with many thoughts of many words,
+             and commands of which many failed: for the brief and for search
 
 A large one takes minutes to build and is kept in bench/.contestants; a copy is measured.
 """
@@ -20,16 +20,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from apsw import Connection
-
 from bench import install
 from colibri.core.ledger import Entry, enter_payload, exit_payload
-from colibri.store import ledger, proofs, sessions, task_changes, trail
+from colibri.store import deeds, ledger, proofs, sessions, task_changes, trail
 from colibri.store.claims import Asked
+from colibri.store.deeds import Arrival, Deed
 from colibri.store.ledger import Chain
 from colibri.store.sessions import Caller
-from colibri.store.sqlite import opening
-from colibri.store.sqlite.identity import Opened
+from colibri.store.sqlite.connection import Connection
+from colibri.store.sqlite.opened import Opened
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.transaction import Transaction
 from colibri.store.task_changes import Change
@@ -45,6 +44,7 @@ LARGE = "S-large"
 SESSION_EVERY, SESSION_THOUGHTS = 50, 4
 # Per task two records within a call; per session an enter, a record and an exit for each call.
 RECORDS_PER_TASK = 4 + 3 * (SESSION_THOUGHTS + 2) / SESSION_EVERY
+LEAST_COMMANDS = 600  # of a project: more than the brief looks at, so that no size is spared
 KEPT = install.FOLDER / "stores"
 
 
@@ -82,7 +82,7 @@ def tasks(path: str, count: int) -> None:
                 builder.create(_fields(number))
                 if number % SESSION_EVERY == 0:
                     builder.session(session_of(number), f"T-{number:04d}")
-    opening.close(opened)
+    opened.close()
 
 
 def session_of(number: int) -> str:
@@ -126,11 +126,16 @@ def project(path: str, task_count: int, session_count: int, thought_count: int) 
         elif number % 7 == 0:
             builder.move(session, task, MOVES)
 
+    def run(builder: Builder, number: int) -> None:
+        command = f"pytest tests/test_{_PARTS[number % 30]}.py -k {_PARTS[number % 7]}"
+        builder.run(f"H-{number % session_count + 1}", command, number)
+
     each(task_count, lambda builder, number: builder.create(_fields(number) | {"depends_on": []}))
-    each(session_count, lambda builder, number: builder.start(f"S-{number}"))
+    each(session_count, lambda builder, number: builder.start(f"S-{number}", f"H-{number}"))
     each(thought_count, think)
     each(task_count, work)
-    opening.close(opened)
+    each(max(task_count, LEAST_COMMANDS), run)
+    opened.close()
 
 
 def some_thought(number: int) -> str:
@@ -190,7 +195,7 @@ def log(path: str, records: int, thoughts: int) -> None:
             while chain.mark().seq - first < BATCH and chain.mark().seq < records:
                 number += 1
                 builder.story(number)
-    opening.close(opened)
+    opened.close()
 
 
 def _open(path: str) -> Opened:
@@ -222,13 +227,16 @@ class Builder:
         tool: str,
         act: Callable[[], object] | None = None,
         given: dict[str, Any] | None = None,
+        host_session: str | None = None,
         **named: str | None,
     ) -> None:
         """Write a call with its arguments: the ids it names, and the others."""
-        self._call = f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"
+        self._call = _new_call()
         self._named = {"session": None, "task": None, "agent": AGENT, **named}
         arguments = {f"{name}_id": id for name, id in named.items()} | (given or {})
-        payload = enter_payload(server=SERVER, tool=tool, arguments=arguments)
+        payload = enter_payload(
+            server=SERVER, tool=tool, arguments=arguments, host_session=host_session
+        )
         enter = self.record("call.enter", payload)
         if act is not None:
             act()
@@ -250,11 +258,12 @@ class Builder:
         self._named |= {name: id for name, id in made.items() if id is not None}
         return self.chain.append(kind, payload, at=AT, call=self._call, **self._named)
 
-    def start(self, session: str) -> None:
-        caller = Caller(SERVER, agent=AGENT)
+    def start(self, session: str, host_session: str | None = None) -> None:
+        caller = Caller(SERVER, host_session=host_session, agent=AGENT)
         start = partial(sessions.start, intent="bench", task_id=None, caller=caller, now=AT)
         given = {"intent": "bench", "session_id": session}
-        self.call("audit_session_start", partial(start, self.db, self.record, session), given)
+        act = partial(start, self.db, self.record, session)
+        self.call("audit_session_start", act, given, host_session)
 
     def think(
         self, session: str, task: str | None, content: str = CONTENT, type: str = "analysis"
@@ -280,6 +289,16 @@ class Builder:
             task_changes.update(self.db, self.record, task, Change(asked, steps))
 
         self.call("task_update", act, {"status": [*steps]}, session=session, task=task)
+
+    def run(self, host_session: str, command: str, number: int) -> None:
+        """Report a command as a host does; of eleven four failed."""
+        said: dict[str, Any] = dict.fromkeys(Deed.__slots__)
+        said |= {"host": "claude-code", "host_session": host_session, "use": f"use-{number}"}
+        said |= {"event": "tool.end", "tool": "Bash", "class_": "run", "command": command}
+        said |= {"exit": int(number % 11 < 4), "duration_ms": 1, "files": (), "paths": ()}
+        deed = Deed(**said)
+        arrival = Arrival(call=_new_call(), bind_call=_new_call(), at=AT, late=None, lost=0)
+        deeds.record(self.db, self.chain, deed, arrival, minutes=60)
 
     def session(self, session: str, task: str) -> None:
         """A sealed session about a task."""
@@ -317,3 +336,7 @@ class Builder:
         for _ in range(25):
             self.call("task_get", task=task)
         self.seal(session)
+
+
+def _new_call() -> str:
+    return f"{os.urandom(4).hex()}-0000-4000-8000-{os.urandom(6).hex()}"

@@ -1,6 +1,7 @@
-"""Makes the private environments of this clone; called by scripts/setup with `run` or `dev`.
+"""Makes the private environments of this clone; called by scripts/setup with one of the levels.
 
-    .venv             run: locks/run.txt    dev: locks/dev.txt, which contains run
+    .venv             run: locks/run.txt    postgres: locks/postgres.txt, which contains run
+                      dev: locks/dev.txt, which contains both
     .venv-client-1x   dev: locks/client-1x.txt
 
 Each environment holds a stamp per level it serves: the first line of the lock file it was built
@@ -28,7 +29,8 @@ CLIENT = ROOT / ".venv-client-1x"
 # environment -> the levels it is stamped for; the last one names the lock that is installed
 LEVELS: dict[str, dict[Path, tuple[str, ...]]] = {
     "run": {VENV: ("run",)},
-    "dev": {VENV: ("run", "dev"), CLIENT: ("client-1x",)},
+    "postgres": {VENV: ("run", "postgres")},
+    "dev": {VENV: ("run", "postgres", "dev"), CLIENT: ("client-1x",)},
 }
 BUILT = ".env-"  # prefix of the directories' names
 UNAVAILABLE = 75

@@ -53,8 +53,8 @@ OWNERS = {
     "server/shutdown.py": "e2e/test_shutdown.py",
     "store/append.py": "store/test_ledger.py",
     "store/records.py": "store/test_timeline.py",
-    "store/sqlite/altered_tasks.py": "store/test_verify.py",
-    "store/sqlite/search.py": "store/test_tasks.py",
+    "store/task_rows.py": "store/test_verify.py",
+    "store/sqlite/task_search.py": "store/test_tasks.py",
 }
 # Mutants without a visible effect: the beginning of their name, and why.
 EQUIVALENT: dict[str, str] = {

@@ -48,15 +48,15 @@ the first kind only.
 | in the trail¹ | `{"ok": false, "error": {"code": "HANDLER_ERROR", "message": "ERR_…: …"}}` |
 | anything else | `{"ok": false, "error": {"code", "message"}}` |
 
-¹ `thought_record` and `audit_verify_chain`. `thought_record_list` refuses no id: of a session or a
-task that does not exist it answers an empty list.
+¹ `thought_record` and `audit_verify_chain`. `thought_record_list` refuses no id: it returns an
+empty list for a session or a task that does not exist.
 
-Of each tool there is what `data` holds when it succeeded: `a.b` is within `a`, `a[].b` in each item
-of it. Times are UTC, hashes 64 hex digits, a seal's `root` is SIZE:HEX, with the number of its
-thoughts. `_meta` of the answer to a recorded call has a receipt,
-`colibri/receipt` with `log`, `seq` and `head`, a head of the log that no power cut takes back: of a
-change its own exit record, of a read the newest head that is synced. There is none before the
-server's first change, and none for the two probes, which are recorded later.
+Each tool lists the fields that `data` has on success: `a.b` is the field `b` of `a`, `a[].b` the
+field `b` of each item of `a`. Times are UTC, hashes 64 hex digits, a seal's `root` is SIZE:HEX,
+with the number of its thoughts. The answer to a recorded call has a receipt in `_meta`:
+`colibri/receipt` with `log`, `seq` and `head`. It names a head that survives a power cut: for a
+change its own exit record, for a read the newest head that is synced. There is no receipt before
+the server's first change, and none for the two probes, which are recorded later.
 
 Lengths count code points. All tools but the two probes refuse arguments that they do not know, and
 name the nearest one.
@@ -84,12 +84,13 @@ text direction overrides and other invisible characters of stored text are shown
 | 1 | the answer is bad, there is no such thing, or it is refused, as over a file that exists |
 | 2 | the command line is wrong; of `verify` also: it cannot tell |
 | 73 | configuration |
-| 75 | something that is needed cannot be had: no ledger, a full disk, no permission |
+| 75 | something that is needed is not available: no ledger, a full disk, no permission |
 | 130 | interrupted |
-| 141 | whoever read the output has gone away, as in `colibri log \\| head -1` |
+| 141 | the reader of the output is gone, as in `colibri log \\| head -1` |
 
-All commands look at the project directory: `--project DIR`, else `CLAUDE_PROJECT_DIR`, else the
-working directory. They read the same `COLIBRI_…` variables as the server.
+All commands find the project as the server does: `--project DIR`, or else the nearest ledger or git
+repository upwards from `CLAUDE_PROJECT_DIR` or the working directory. They read the
+same `COLIBRI_…` variables as the server.
 """
 
 CODES = {
@@ -167,52 +168,129 @@ FIELDS = {
     " only the probes",
 }
 
-WHY = {"type": "decision", "content": "because"}
-MINE = {"session_id": "mine"}
-MISTAKES: tuple[tuple[str, str, JSON], ...] = (
-    ("No title", "task_create", {"priority": "high"}),
-    ("A state that does not exist", "task_update", {"task_id": "T-0001", "status": "READY"}),
-    ("A state skipped", "task_update", {"task_id": "T-0001", "status": "APPLY"}),
-    ("DONE without evidence", "task_update", {"task_id": "T-0003", "status": "DONE"}),
-    ("A circle of dependencies", "task_update", {"task_id": "T-0001", "depends_on": ["T-0002"]}),
-    ("An unfinished dependency", "task_update", {"task_id": "T-0002", "status": "APPLY"}),
-    ("An unknown id", "task_get", {"task_id": "T-0099"}),
-    (
-        "A version that is no longer current",
-        "task_update",
-        {"task_id": "T-0003", "assignee": "ada", "expected_version": 1},
-    ),
-    ("A misspelt argument", "task_list", {"asignee": "ada", "limit": 0}),
-    ("Nothing to change", "task_update", {"task_id": "T-0001"}),
-    ("No session to claim for", "task_next_actions", {"claim": True}),
-    ("A name for people", "task_create", {"title": "Hang the bell", "agent_id": "human:ada"}),
-    ("No intent", "audit_session_start", {"session_id": "evening"}),
-    ("An unknown session", "audit_session_start", {"session_id": "evening", "resume": True}),
-    ("A session that is sealed", "thought_record", {**WHY, "session_id": "morning"}),
-    ("What another session holds", "task_update", {"task_id": "T-0004", "status": "ANALYZE"}),
-    (
-        "A thought without its type",
-        "task_update",
-        {"task_id": "T-0001", "status": "GATHER", "thought": {"content": "begin"}},
-    ),
-    (
-        "A step that is not the next",
-        "task_update",
-        {"task_id": "T-0001", "status": ["GATHER", "APPLY"]},
-    ),
-    (
-        "A new attempt and its end in one call",
-        "task_update",
-        {"task_id": "T-0003", "status": ["GATHER", "CANCELLED"], **MINE, "thought": WHY},
-    ),
-    (
-        "A release with a move",
-        "task_update",
-        {"task_id": "T-0001", "status": "GATHER", "claim": False},
-    ),
-    ("A key with other arguments", "task_create", {"title": "Ring the bell", "key": "bell"}),
-    ("The best of no search", "thought_record_list", {"order": "best"}),
+WHY: JSON = {"type": "decision", "content": "because"}
+SEALED, UNKNOWN, MOVED = ({"session_id": name} for name in ("morning", "evening", "moved"))
+MINE, LATE = {"session_id": "mine"}, {"session_id": "late"}
+MISTAKES: dict[str, dict[str, JSON]] = {
+    "task_create": {
+        "no title": {"priority": "high"},
+        "an empty key": {"title": "Hang the bell", "key": ""},
+        "a name for people": {"title": "Hang the bell", "agent_id": "human:ada"},
+        "an unknown session": {"title": "Hang the bell", **UNKNOWN},
+        "a sealed session": {"title": "Hang the bell", **SEALED},
+        "a session that another process resumed": {"title": "Hang the bell", **MOVED},
+        "a key that was used otherwise": {"title": "Ring the bell", "key": "bell"},
+        "an unknown dependency": {"title": "Hang the bell", "depends_on": ["T-0099"]},
+    },
+    "task_get": {"an unknown task": {"task_id": "T-0099"}},
+    "task_update": {
+        "nothing to change": {"task_id": "T-0001"},
+        "an unknown state": {"task_id": "T-0001", "status": "READY"},
+        "an unknown state in a list": {"task_id": "T-0001", "status": ["GATHER", "READY"]},
+        "a thought without its type": {
+            "task_id": "T-0001",
+            "status": "GATHER",
+            "thought": {"content": "begin"},
+        },
+        "a release with a move": {"task_id": "T-0001", "status": "GATHER", "claim": False},
+        "an unknown session": {"task_id": "T-0001", "status": "GATHER", **UNKNOWN},
+        "a sealed session": {"task_id": "T-0001", "status": "GATHER", **SEALED},
+        "a session that another process resumed": {
+            "task_id": "T-0001",
+            "status": "GATHER",
+            **MOVED,
+        },
+        "what another session holds": {"task_id": "T-0004", "status": "ANALYZE"},
+        "a claim that you lost": {"task_id": "T-0006", "status": "ANALYZE", **LATE},
+        "an unknown task": {"task_id": "T-0099", "status": "GATHER"},
+        "an old version": {"task_id": "T-0003", "assignee": "ada", "expected_version": 1},
+        "a circle of dependencies": {"task_id": "T-0001", "depends_on": ["T-0002"]},
+        "a state skipped": {"task_id": "T-0001", "status": "APPLY"},
+        "a step that is not the next": {"task_id": "T-0001", "status": ["GATHER", "APPLY"]},
+        "a new attempt and its end in one call": {
+            "task_id": "T-0003",
+            "status": ["GATHER", "CANCELLED"],
+            "thought": WHY,
+            **MINE,
+        },
+        "an unfinished dependency": {"task_id": "T-0002", "status": "APPLY"},
+        "DONE without evidence": {"task_id": "T-0003", "status": "DONE"},
+        "DONE before the tests ran": {
+            "task_id": "T-0003",
+            "status": "DONE",
+            "thought": WHY,
+            **MINE,
+        },
+    },
+    "task_list": {
+        "a misspelt argument, and none per page": {"asignee": "ada", "limit": 0},
+        "a holder that is no id": {"holder": "the other agent"},
+        "a control character in a search": {"search": "bell\x07"},
+    },
+    "task_next_actions": {
+        "a word instead of true": {"claim": "yes"},
+        "no session to claim for": {"claim": True},
+        "a sealed session": {"claim": True, **SEALED},
+        "a session that another process resumed": {"claim": True, **MOVED},
+    },
+    "thought_record": {
+        "a key of two lines": {**WHY, "key": "one\ntwo"},
+        "no session": WHY,
+        "a sealed session": {**WHY, **SEALED},
+        "a session that another process resumed": {**WHY, **MOVED},
+        "an unknown task": {**WHY, "task_id": "T-0099", **MINE},
+        "a key that was used otherwise": {**WHY, "key": "tree", "session_id": "theirs"},
+    },
+    "thought_record_list": {
+        "a list instead of words": {"search": ["bell", "door"]},
+        "the best of no search": {"order": "best"},
+    },
+    "audit_verify_chain": {
+        "a session and a task": {**MINE, "task_id": "T-0001"},
+        "an unknown session": UNKNOWN,
+        "an unknown task": {"task_id": "T-0099"},
+    },
+    "audit_session_start": {
+        "no intent": UNKNOWN,
+        "an id with a space": {"intent": "build", "session_id": "this evening"},
+        "words instead of true and false": {**MINE, "resume": "yes", "brief": "short"},
+        "nothing to resume": {"resume": True},
+        "an unknown session": {**UNKNOWN, "resume": True},
+        "a sealed session": {**SEALED, "resume": True},
+        "an id that is taken": {**MINE, "intent": "build"},
+        "an unknown task": {"intent": "build", "task_id": "T-0099"},
+    },
+    "merkle_finalize": {
+        "an unknown session": UNKNOWN,
+        "a sealed session": SEALED,
+        "a session that another process resumed": MOVED,
+        "a session without thoughts": MINE,
+    },
+    "merkle_root": {
+        "an unknown session": UNKNOWN,
+        "a session that is not sealed": MINE,
+        "a thought that it does not have": {**SEALED, "proof_for": "R-1"},
+    },
+    "skill_list": {"a number instead of words": {"search": 7}},
+}
+# One of each kind of answer, shown in full.
+IN_FULL = (
+    ("task_create", "no title"),
+    ("task_update", "a state skipped"),
+    ("thought_record", "a sealed session"),
 )
+MISTAKES_INTRODUCTION = """\
+## Mistakes, and what comes back
+
+T-0001 is in INIT; T-0002 is in PLAN and depends on it; T-0003 is in VERIFY; T-0004 is held by the
+session `theirs`, which made a thought with the key `tree`; T-0005 was made with the key `bell`;
+T-0006 was held by `late` until another session took it over, then released it. `morning` is sealed,
+`moved` was resumed by another process, `mine` has no thoughts. `colibri.toml` wants `pytest` before
+DONE. The caller has several sessions, so it must name one.
+
+One answer of each kind in full; the tables have the code, the message and the other members.
+`details` of INVALID_PARAMS is left out there: it has each argument's part of the message.
+"""
 
 
 def main(arguments: list[str]) -> int:
@@ -231,16 +309,15 @@ def main(arguments: list[str]) -> int:
 
 def render_tools() -> str:
     """The text of docs/tools.md."""
-    parts = [INTRODUCTION, *(section(tool) for tool in CATALOGUE)]
-    with tempfile.TemporaryDirectory() as project, server(project) as ask:
-        prepare(ask)
-        parts += [
-            "## Mistakes, and what comes back\n\nT-0001 is in INIT, T-0002 in PLAN and depends on"
-            " it, T-0003 is in VERIFY; T-0004 is held by the session `theirs`, T-0005 was made with"
-            " the key `bell`. The session `morning` is sealed. The caller has several sessions and"
-            " names none.\n",
-            *(mistake(ask, *one) for one in MISTAKES),
-        ]
+    parts = [INTRODUCTION, *(section(tool) for tool in CATALOGUE), MISTAKES_INTRODUCTION]
+    with tempfile.TemporaryDirectory() as project:
+        (Path(project) / "colibri.toml").write_text(GATE, encoding="utf-8")
+        with server(project) as ask:
+            prepare(ask)
+            with server(project, COLIBRI_CLAIM_MINUTES="0.000001") as other:
+                meddle(other)
+            parts += [in_full(ask, *one) for one in IN_FULL]
+            parts += [mistakes_table(ask, tool) for tool in MISTAKES]
     return "\n".join(parts)
 
 
@@ -393,13 +470,13 @@ def refusals_table(codes: tuple[str, ...]) -> list[str]:
 
 
 @contextmanager
-def server(project: str) -> Iterator[Ask]:
+def server(project: str, **more: str) -> Iterator[Ask]:
     """A real server, as a function that calls a tool and returns the CallToolResult."""
     ours = ("COLIBRI_", "AMS_", "CLAUDE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     process = subprocess.Popen(
         [sys.executable, "-m", "colibri", "serve", "--project", project],
-        env={**kept, "COLIBRI_MODE": "TEST", "COLIBRI_LOG_LEVEL": "error"},
+        env={**kept, "COLIBRI_MODE": "TEST", "COLIBRI_LOG_LEVEL": "error", **more},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -421,6 +498,9 @@ def server(project: str) -> Iterator[Ask]:
         process.communicate()
 
 
+GATE = '[gate.done]\ncommand = "pytest*"\n'
+
+
 def prepare(ask: Ask) -> None:
     """Create the tasks and sessions that the mistakes need."""
     ask("task_create", title="Draw the plan")
@@ -428,34 +508,65 @@ def prepare(ask: Ask) -> None:
     ask("task_create", title="Paint the door")
     ask("task_create", title="Plant a tree")
     ask("task_create", title="Hang the bell", key="bell")
+    ask("task_create", title="Dig a well")
     way = ("GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY")
-    for id, states in (("T-0002", way[:3]), ("T-0003", way)):
-        for status in states:
-            ask("task_update", task_id=id, status=status)
+    ask("task_update", task_id="T-0002", status=way[:3])
+    ask("task_update", task_id="T-0003", status=way)
     ask("audit_session_start", intent="build", session_id="morning")
     ask("thought_record", **WHY)
     ask("merkle_finalize", session_id="morning")
     ask("audit_session_start", intent="plant", session_id="theirs", agent_id="bob")
     ask("task_update", task_id="T-0004", status="GATHER")
-    ask("audit_session_start", intent="build", session_id="mine", agent_id="ada")
+    ask("thought_record", type="plan", content="an oak", key="tree")
+    for id in ("moved", "late", "mine"):
+        ask("audit_session_start", intent="build", session_id=id, agent_id="ada")
+    ask("task_update", task_id="T-0006", status="GATHER", **LATE)
 
 
-def _without_times(answer: JSON) -> JSON:
-    """The answer without what changes at every run: times, and the hash that covers one."""
-    text = re.sub(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", "TIME", json.dumps(answer))
-    shown: JSON = json.loads(re.sub(r"[0-9a-f]{64}", "HASH", text))
-    return shown
+def meddle(other: Ask) -> None:
+    """What another process does, for which every claim is dead at once."""
+    other("audit_session_start", **MOVED, resume=True)
+    other("audit_session_start", intent="dig", session_id="night", agent_id="eve")
+    other("task_update", task_id="T-0006", claim=True, session_id="night")
+    other("task_update", task_id="T-0006", claim=False, session_id="night")
 
 
-def mistake(ask: Ask, title: str, tool: str, arguments: JSON) -> str:
-    result = ask(tool, **arguments)
+def refused(ask: Ask, tool: str, title: str) -> JSON:
+    """The answer to a mistake, without what changes at every run: times, and hashes over them."""
+    result = ask(tool, **MISTAKES[tool][title])
     if not result["isError"]:
-        raise AssertionError(f"{title}: no mistake any more")
-    call, answer = (
-        json.dumps(value, indent=2, ensure_ascii=False)
-        for value in (arguments, _without_times(result["structuredContent"]))
-    )
-    return f"### {title}\n\n`{tool}` with\n\n```json\n{call}\n```\n\n```json\n{answer}\n```\n"
+        raise AssertionError(f"{tool}, {title}: no mistake any more")
+    text = json.dumps(result["structuredContent"], ensure_ascii=False)
+    text = re.sub(r"20\d\d-\d\d-\d\dT[0-9:.]+Z", "TIME", text)
+    answer: JSON = json.loads(re.sub(r"[0-9a-f]{64}", "HASH", text))
+    return answer
+
+
+def in_full(ask: Ask, tool: str, title: str) -> str:
+    answer = json.dumps(refused(ask, tool, title), indent=2, ensure_ascii=False)
+    call = json.dumps(MISTAKES[tool][title], ensure_ascii=False)
+    return f"`{tool}` with `{call}`, {title}:\n\n```json\n{answer}\n```\n"
+
+
+def mistakes_table(ask: Ask, tool: str) -> str:
+    rows = ["| mistake | arguments | code | message and other members |", "|---|---|---|---|"]
+    for title, arguments in MISTAKES[tool].items():
+        told = answer_cells(refused(ask, tool, title))
+        cells = (cell.replace("|", r"\|") for cell in (title, _inline(arguments), *told))
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join((f"### {tool}\n", *rows, ""))
+
+
+def answer_cells(answer: JSON) -> tuple[str, str]:
+    """The code, and the message with the other members, which for INVALID_PARAMS say the same."""
+    error = answer["error"] if "error" in answer else answer["data"]["error"]
+    code, message = error.pop("code"), error.pop("message")
+    rest = {} if code == "INVALID_PARAMS" else error.get("details", error)
+    return f"`{code}`", f"{message} {_inline(rest)}" if rest else message
+
+
+def _inline(value: JSON) -> str:
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
 if __name__ == "__main__":

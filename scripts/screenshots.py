@@ -2,8 +2,9 @@
 
 Called by scripts/screenshots. The report of a session, of a project, of what readers seldom meet
 (texts from the right, words without end, erased, refused, not sealed) and of a session in which
-somebody changed a byte, each in light, dark, on a phone and on paper; the verdict, a proof and a
-record, opened; and verify.html.
+somebody changed a byte, and verify.html, each in light, dark, on a phone and on paper; the verdict,
+a proof and a record, opened. report.png is the picture of README, and session.txt what the page
+of the session says: with tests/web/readers.json it can be put to readers.
 """
 
 import subprocess
@@ -13,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 import colibri
 from colibri.core.errors import Refused
@@ -34,6 +35,7 @@ from tests.web.browser import (
 
 DESK: Any = {"width": 1100, "height": 1400}
 PHONE: Any = {"width": 390, "height": 740}
+README: Any = {"width": 1000, "height": 900}
 LOOKS: dict[str, Any] = {
     "light": {"viewport": DESK},
     "dark": {"viewport": DESK, "color_scheme": "dark"},
@@ -41,7 +43,6 @@ LOOKS: dict[str, Any] = {
 }
 VERIFIER = Path(colibri.__file__).parent / "web" / "verify.html"
 HEBREW = "\u05d0\u05d1\u05d2 \u05d3\u05d4\u05d5"
-UNDRAWN = ".entry { content-visibility: visible !important }"  # or it stays blank in a long picture
 
 
 def main(arguments: list[str]) -> int:
@@ -106,8 +107,9 @@ def unusual(project: Path) -> Path:
 def take(browser: Browser, page: Path, picture: Path) -> None:
     """A page in light, dark, on a phone and on paper."""
     for name, context in LOOKS.items():
-        reader = Reader(browser, bypass_csp=True, **context)
-        photograph(reader.open(page), picture.with_name(f"{picture.name}-{name}.png"))
+        reader = Reader(browser, **context)
+        path = picture.with_name(f"{picture.name}-{name}.png")
+        reader.open(page).screenshot(path=path, full_page=True)
         reader.close()
     reader = Reader(browser)
     paper = picture.with_name(f"{picture.name}-paper.pdf")
@@ -116,9 +118,13 @@ def take(browser: Browser, page: Path, picture: Path) -> None:
 
 
 def take_details(browser: Browser, page: Path, root: str, folder: Path) -> None:
-    """What a reader opens: the verdict with a root that fits, a proof, a record."""
+    """What a reader sees first and opens: the verdict with a root that fits, a proof, a record."""
+    reader = Reader(browser, viewport=README)
+    reader.open(page).screenshot(path=folder / "report.png")
+    reader.close()
     reader = Reader(browser, viewport=DESK)
     opened = reader.open(page)
+    (folder / "session.txt").write_text(opened.inner_text("body"), "utf-8")
     reader.compare(root)
     opened.wait_for_selector("#outside-answer.good")
     opened.locator("#verdict").screenshot(path=folder / "verdict.png")
@@ -133,18 +139,16 @@ def take_verifier(browser: Browser, page: Path, folder: Path) -> None:
     """verify.html with the evidence of a report in it."""
     file = page.with_name("evidence.colibri.json")
     file.write_bytes(text_of(evidence_in(page)))
-    for name, context in LOOKS.items():
+    for name, context in (*LOOKS.items(), ("paper", {})):
         reader = Reader(browser, **context)
         opened = reader.open(VERIFIER, checked=False)
         opened.set_input_files("#file", file)
         opened.wait_for_selector("#verdict.good")
-        opened.screenshot(path=folder / f"verify-{name}.png", full_page=True)
+        if name == "paper":
+            opened.pdf(path=folder / "verify-paper.pdf", format="A4", prefer_css_page_size=True)
+        else:
+            opened.screenshot(path=folder / f"verify-{name}.png", full_page=True)
         reader.close()
-
-
-def photograph(page: Page, path: Path) -> None:
-    page.add_style_tag(content=UNDRAWN)
-    page.screenshot(path=path, full_page=True)
 
 
 if __name__ == "__main__":

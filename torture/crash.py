@@ -19,7 +19,6 @@ import apsw
 from colibri.core.errors import ColibriError
 from colibri.core.ledger import Head
 from colibri.store import ledger
-from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_writer
 from colibri.store.sqlite.schema import load_migrations, quick_check
 from colibri.store.sqlite.transaction import Transaction
@@ -75,7 +74,7 @@ class Story:
         if version > 1:
             Writer(opened.db).create("an older task")
         self.acknowledged = ledger.head(opened.db)
-        opening.close(opened)
+        opened.close()
         self.before = path.read_bytes()
 
     def _live(self) -> None:
@@ -165,7 +164,7 @@ class Checker:
                 return f"lost: record {acknowledged.seq} was acknowledged, {report.head} is newest"
             return ""
         finally:
-            opening.close(opened)
+            opened.close()
 
 
 def _receipt(line: bytes) -> Head | None:

@@ -10,13 +10,12 @@ from time import sleep
 from typing import Any
 from unittest.mock import patch
 
-from apsw import Connection
-
 from colibri.core.check import log as checked
 from colibri.core.check.log import LogCheck
 from colibri.core.errors import Damaged
-from colibri.store import proofs
-from colibri.store.sqlite import altered_tasks, search, thought_search
+from colibri.store import proofs, task_rows, thought_search
+from colibri.store.sqlite import task_search as search
+from colibri.store.sqlite.connection import Connection
 from colibri.store.verify import verify
 from tests.support.client import COLIBRI, Server
 from tests.support.random_logs import false_alarms, random_log
@@ -116,7 +115,7 @@ LEFT_OUT: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
         lambda c: [one.hex() for one in c.payloads],
         "ledger.nonce",
     ),
-    "rows of tasks": (altered_tasks, "altered", _nothing, "tasks.title"),
+    "rows of tasks": (task_rows, "altered", _nothing, "tasks.title"),
     "rows of sessions": (proofs, "altered", _nothing, "sessions.intent"),
     "the head": (LogCheck, "_compare_outside", lambda *_: None, "rewrite the log"),
 }
