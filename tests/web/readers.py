@@ -17,8 +17,8 @@ INTENT = (
 )
 DECISION = (
     "Read the rate from the table when the receipt is printed. Rejected: writing 2027's rate into"
-    " the code, because it breaks again next year; and a daily cache, because three rates are not"
-    " worth one."
+    " the code, because it breaks again next year; and a daily cache, because three rates do not"
+    " need it."
 )
 REASON = "a customer's name had slipped in"
 

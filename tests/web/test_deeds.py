@@ -149,7 +149,7 @@ def test_changed_files_that_no_action_explains_are_named(
     ):
         other = reader(write_page(tmp_path / "report.html", session_bundle(none), changes))
         text = other.page.inner_text("#deed-list")
-        assert words in text and "no host reported edits" in text
+        assert words in text and "reported no edits" in text
 
 
 def test_what_is_not_known_is_listed(page: Reader, told: tuple[Path, dict[str, int]]) -> None:

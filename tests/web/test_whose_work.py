@@ -117,9 +117,9 @@ def test_a_session_is_not_credited_with_what_its_task_depended_on(
     ]
     did = "created T-0001 and T-0002, finished T-0001."
     assert f"Before it: ada, in session dig, {did}" in page.text("#other-work")
-    (others,) = page.page.locator("#group-worked-on-only-by-others li").all()
+    (others,) = page.page.locator("#group-worked-on-by-others li").all()
     assert "T-0001" in others.inner_text()
-    assert "the thoughts about it are in another session, not in this file" in others.inner_text()
+    assert "its thoughts belong to another session and are not in this file" in others.inner_text()
     assert "0 thoughts" not in page.text("#task-groups")
 
 
@@ -157,7 +157,7 @@ def test_the_work_of_a_second_agent_is_not_in_the_report_of_the_first(
     assert boxes(page)["Thoughts"] == 2
     page.page.click("#show-others")
     others = page.page.locator(".entry[data-others]").all_text_contents()
-    assert len(others) == boxes(page)["Before, or by others"] > 0
+    assert len(others) == boxes(page)["Earlier, or by others"] > 0
     assert all("By session right" in text for text in others)
 
 

@@ -300,7 +300,7 @@ function drawHidden({ records, task, session }) {
 
 function drawGap({ first, last }) {
   const which = first === last ? `Record ${first} is` : `Records ${first} to ${last} are`;
-  return [aside(`${which} not in this file`)];
+  return [aside(`${which} not in this file; “Can I trust it?” says more`)];
 }
 
 /** The records behind an entry, as they are in the log; made when they are asked for. */

@@ -69,7 +69,7 @@ export function showPeople({ own, tasks, openers, entries, scope, sessions }) {
   if (others.length > 0) {
     nodes.push(
       el("h3", {}, "Not part of this session"),
-      el("p", {}, "This is shown because the session’s tasks depend on it, and is counted nowhere else."),
+      el("p", {}, "This concerns the session’s tasks but is not counted as its work."),
       el("ul", { class: "lines", id: "other-work" }, ...others.map(otherRow)),
     );
   }

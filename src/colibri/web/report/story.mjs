@@ -222,7 +222,7 @@ function when({ entries }) {
   const times = told.map(({ at }) => at).sort();
   if (times.length === 0) return sentence("Nothing here has a time.");
   const seconds = (Date.parse(times.at(-1)) - Date.parse(times[0])) / 1000;
-  const lasted = seconds >= 0.01 && seconds < SHORT ? ` It took ${seconds.toFixed(2)} seconds from the first record to the last.` : "";
+  const lasted = seconds >= 0.01 && seconds < SHORT ? ` It took ${seconds.toFixed(2)} seconds.` : "";
   return sentence(`${span(times[0], times.at(-1))}.${lasted}`);
 }
 
@@ -260,7 +260,7 @@ function taskLine(task, lastWord, scope, reveal) {
   const place = session === null ? [" outside any session"] : [" in session ", stored(session)];
   const who = agent === null || status === "INIT" ? [] : [isBegun(task) ? ", moved there by " : " by ", stored(agent)];
   const tries = attempt > 1 ? ` in attempt ${attempt}` : "";
-  const how = status === "INIT" ? ["not begun"] : [isBegun(task) ? "at " : "", state(status)];
+  const how = status === "INIT" ? ["not begun"] : [isBegun(task) ? "unfinished at " : "", state(status)];
   const line = sentence(el("b", {}, id), " ", name, ": ", ...how, tries, ...who, ...(isOthers ? place : []), ".");
   if (lastWord === undefined) return [line];
   const [{ seq, body }] = lastWord.changes;

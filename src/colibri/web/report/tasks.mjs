@@ -26,7 +26,7 @@ function groupsOf({ tasks, scope, created, workedOn }) {
     return [
       { title: "Worked on by this session", tasks: only(({ id }) => workedOn.has(id)) },
       { title: "Only created by this session", tasks: only(({ id }) => created.has(id) && !workedOn.has(id)), isOthers: true },
-      { title: "Worked on only by others", tasks: only(({ id }) => !created.has(id) && !workedOn.has(id)), isOthers: true },
+      { title: "Worked on by others", tasks: only(({ id }) => !created.has(id) && !workedOn.has(id)), isOthers: true },
     ];
   }
   if (scope.kind === "task") {
@@ -73,7 +73,7 @@ function row(task, isOthers, openers, choose) {
   const { id, title, status, attempt, thoughts, erased, waits, holder } = task;
   const lost = () => el("span", { class: "erased" }, erased ? "title erased" : "title not here");
   const facts = isOthers ? [] : [count(thoughts, "thought")];
-  if (isOthers && isEnded(task)) facts.push("the thoughts about it are in another session, not in this file");
+  if (isOthers && isEnded(task)) facts.push("its thoughts belong to another session and are not in this file");
   if (attempt > 1) facts.push(`attempt ${attempt}`);
   if (status === "INIT" && waits.length === 0) facts.push("can be started");
   if (waits.length > 0) facts.push(`waits for ${plain(list(waits), 160)}`);
@@ -144,7 +144,7 @@ function chosenFrom(all) {
 
 /** What the arrows mean, and everything that the picture leaves out. */
 function drawnText(drawn, all, tasks) {
-  const said = ["An arrow leads from a task to one that has to wait for it."];
+  const said = ["An arrow points from a task to one that waits for it."];
   if (drawn.length < all.length) {
     said.push(`Drawn are ${drawn.length} of ${count(all.length, "linked task")}, unfinished ones first.`);
   }

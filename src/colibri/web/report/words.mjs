@@ -79,7 +79,7 @@ export function headline(verdict, what, matched = "") {
   const fits = `All ${count(verdict.bundle.records, "record")} in this file fit together`;
   if (matched !== "") return ["Intact.", `${fits}, and it matches the ${matched} you received.`];
   const open = mayLackItsEnd(verdict) === null ? "" : " More records may follow.";
-  return ["Intact.", `${fits}; not yet compared with a root you received separately.${open}`];
+  return ["Intact.", `${fits}. Only a root you received separately can rule out a complete rewrite.${open}`];
 }
 
 // §10: what was found → how to say it of a record.

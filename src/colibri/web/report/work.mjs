@@ -8,7 +8,7 @@ import { count, span } from "./words.mjs";
 
 const FEW = 10;
 const MOST = 200;
-const NOTHING = "Not known: no host reported edits or commands.";
+const NOTHING = "Not known: the programs that the agents ran in reported no edits or commands.";
 const RAN = ["tool.end", "tool.failed"];
 
 /** Show them, or that no host reported any; `reveal(seq)` leads to a record in the timeline. */
