@@ -63,6 +63,7 @@ def test_a_day_with_the_terminal_alone(tmp_path: Path, colibri: Printed, typed: 
     assert (edited["title"], edited["depends_on"]) == ("paint it white", [])
     sealed = typed("seal")
     assert sealed["session_id"] == claimed["holder"]
+    assert re.fullmatch(r"[0-9]+:[0-9a-f]{64}", sealed["head"])
     every = records(tmp_path)
     assert {one["agent"] for one in every} == {ME}
     assert {one["session"] for one in every if one["kind"] != "call.enter"} == {claimed["holder"]}
@@ -343,7 +344,16 @@ def test_what_is_printed_for_people(tmp_path: Path, colibri: Printed) -> None:
     freed = colibri(tmp_path, "release", "T-0001", "--why", "y")[1]
     assert freed == "T-0001  GATHER  one  high · free\n"
     sealed = colibri(tmp_path, "seal")[1].splitlines()
-    assert [line.split()[0] for line in sealed] == ["sealed", "thoughts", "root"]
+    assert [line.split()[0] for line in sealed] == ["sealed", "thoughts", "root", "head"]
+    root, head = (line.split()[1] for line in sealed[2:])
+    assert colibri(tmp_path, "verify", "--root", root, "--head", head)[0] == 0
+    assert colibri(tmp_path, "verify", "--head", head[:-1] + "g")[0] != 0
+    session = sealed[0].split()[1]
+    made = colibri(tmp_path, "export", "--session", session, "-o", str(tmp_path / "s.json"))
+    assert made[0] == 0
+    for value, verdict in ((head, 0), (head.partition(":")[0] + ":" + "0" * 64, 1)):
+        bundle = str(tmp_path / "s.json")
+        assert colibri(tmp_path, "verify", bundle, "--root", root, "--head", value)[0] == verdict
 
 
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])

@@ -48,6 +48,7 @@ class Person:
         self._answers = answers
         self._json = json
         self._numbers = count(1)
+        self.head: str | None = None  # of the ledger after the last call, as its receipt says
 
     def call(
         self, tool: str, arguments: Mapping[str, Any], session: str | None = None
@@ -88,6 +89,8 @@ class Person:
         content: dict[str, Any] = result["structuredContent"]
         error = content.get("error") or content["data"].get("error")
         if error is None:
+            if (receipt := result.get("_meta", {}).get("colibri/receipt")) is not None:
+                self.head = f"{receipt['seq']}:{receipt['head']}"
             data: dict[str, Any] = content["data"]
             return data
         if self._json:

@@ -45,7 +45,7 @@ class Proven(Seal):
     "Seal a session",
     "End a session for good: seal its thoughts under one Merkle root. Report the"
     " root, or keep it where the ledger's owner cannot change it: with it anyone can prove"
-    " what the session held.",
+    " which thoughts it held.",
     alone=True,
 )
 def finalize(work: Work, args: Finalize) -> Seal:
