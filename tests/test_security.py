@@ -42,6 +42,44 @@ def test_it_names_the_dependencies() -> None:
 # Words of each sentence that promises something, and who holds it: tests, or trials of
 # scripts/torture. Every other sentence is in NO_PROMISE.
 PROMISES = {
+    "except to a PostgreSQL server that you name with `COLIBRI_DB_URL`": (
+        "test_security.py::test_nothing_can_open_a_connection",
+        "test_security.py::test_only_a_server_that_was_given_a_url_connects",
+    ),
+    "The role that servers use cannot change or delete a record": (
+        "store/test_postgres_rights.py::test_no_role_changes_deletes_or_takes_over_anything",
+    ),
+    "Nor can it insert one with a wrong hash or in the wrong place": (
+        "store/test_postgres_guard.py::test_a_forged_record_is_refused",
+        "store/test_postgres_guard.py::"
+        "test_a_record_with_its_own_hash_in_the_wrong_place_is_refused",
+    ),
+    "Verification compares these with the records and names what differs": (
+        "store/test_postgres_tampering.py::test_what_the_writer_can_falsify_is_named",
+    ),
+    "Only a fourth role, for `colibri erase`, can take out the text": (
+        "store/test_postgres_rights.py::test_the_eraser_erases_once_and_only_what_may_go",
+        "store/test_postgres_rights.py::test_the_writer_does_not_erase",
+    ),
+    "Verification then finds what it finds in a file": (
+        "store/test_postgres_tampering.py::test_a_record_that_a_superuser_changed_is_named",
+        "store/test_postgres_tampering.py::"
+        "test_a_truncated_or_emptied_ledger_is_detected_with_a_head",
+    ),
+    "It also names a trigger or function that is missing or different": (
+        "store/test_postgres_tampering.py::"
+        "test_a_guard_that_was_taken_away_is_named_and_so_is_what_came_past_it",
+    ),
+    "A URL with a password in it is refused": (
+        "store/test_postgres_team.py::test_a_secret_on_the_command_line_is_refused_and_not_repeated",
+    ),
+    "Passwords come from where libpq looks for them": (
+        "cli/test_team.py::test_passwords_stay_where_libpq_finds_them",
+        "store/test_postgres_team.py::test_passwords_come_from_the_file_of_passwords",
+    ),
+    "Erased text stays in PostgreSQL's dead rows": (
+        "cli/test_server_ledger.py::test_only_the_eraser_erases_and_is_named",
+    ),
     "every session records the file's digest and every DONE the rule and the commands": (
         "e2e/test_gates.py::test_done_is_refused_until_the_command_was_seen",
         "e2e/test_gates.py::test_bundles_carry_the_evidence_and_say_what_they_cannot_show",
@@ -471,7 +509,8 @@ NO_PROMISE = {
         *("Please report it in private", "Say what you did", "Fixes are made on the main branch"),
     ),
     "it introduces what follows": (
-        *("Colibri keeps one SQLite file", "Its job is to keep that account intact"),
+        *("With `COLIBRI_DB_URL` the ledger is a schema", "Its roles, not only its programs"),
+        *("Colibri keeps one ledger", "Its job is to keep that account intact"),
         *("source of trouble", "can", "what Colibri does", "**Not promised."),
         *("**Heads in your state directory.", "**Checkpoints in git.", "For that it takes a"),
         *("The attacks of `tests/e2e/test_tamper_matrix.py`", "What an agent cannot do:"),
@@ -492,6 +531,8 @@ NO_PROMISE = {
         *("An agent can change its host's hook settings", "A model may still obey a text"),
     ),
     "it says what is not promised": (
+        *("It can append something untrue", "The owner of the schema and every superuser"),
+        *("The connection is encrypted and the server's",),
         *("That what was recorded is true", "That everything an agent did is recorded"),
         *("Secrecy from other programs", "It cannot detect a log that was truncated"),
         *("A program that runs as you can edit", "Honest events do that too"),
@@ -553,6 +594,32 @@ def test_nothing_can_open_a_connection() -> None:
                 names = [node.module or ""]
             roots = {name.partition(".")[0] for name in names if name != "urllib.parse"}
             assert not NETWORK & roots, file  # that one only takes texts apart
+
+
+def _network(server: Server) -> tuple[int, bool]:
+    """How many sockets a process has, and whether PostgreSQL's library is loaded."""
+    process = Path(f"/proc/{server.process.pid}")
+    if not process.exists():
+        pytest.skip("needs /proc to see the descriptors of a process")
+    opened = [str(entry.readlink()) for entry in (process / "fd").iterdir()]
+    sockets = [one for one in opened if one.startswith("socket:")]
+    return len(sockets), "libpq" in (process / "maps").read_text()
+
+
+def test_only_a_server_that_was_given_a_url_connects(tmp_path: Path) -> None:
+    from tests.support import postgres  # which skips the test if there is none
+
+    def work(server: Server) -> tuple[int, bool]:
+        server.data("task_create", title="a")
+        server.data("audit_verify_chain")
+        return _network(server)
+
+    with Server(tmp_path, COLIBRI) as server:
+        assert work(server) == (0, False)
+    team = {"COLIBRI_DB_SCHEMA": postgres.fresh_schema(), "COLIBRI_DB_URL": postgres.server().url()}
+    with Server(tmp_path, COLIBRI, **team) as server:
+        sockets, is_loaded = work(server)
+        assert (sockets > 0, is_loaded) == (True, True)
 
 
 @pytest.mark.parametrize("lock", sorted((ROOT / "locks").glob("*.txt")), ids=lambda lock: lock.name)
