@@ -71,18 +71,18 @@ edit it.
 ```text
 {}```
 
-What was asked for goes to stdout, words about it to stderr: `colibri: error: …`, perhaps with
-`colibri: hint: …`; commands in hints are written so that you can copy them. On a terminal there are
-colours (`NO_COLOR` turns them off) and local times, and long lines are wrapped; in a pipe nothing
-is coloured, cut off or wrapped, and times are UTC as the records have them. Control characters,
-text direction overrides and other invisible characters of stored text are shown as escapes such as
-`\\x1b`. `--json` prints ASCII.
+Results go to stdout, messages to stderr: `colibri: error: …`, perhaps with `colibri: hint: …`;
+commands in hints are written so that you can copy them. On a terminal there are colours (`NO_COLOR`
+turns them off) and local times, and long lines are wrapped; in a pipe nothing is coloured, cut off
+or wrapped, and times are UTC as the records have them. Control characters, text direction overrides
+and other invisible characters of stored text are shown as escapes such as `\\x1b`. `--json` prints
+ASCII.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the answer is bad, there is no such thing, or it is refused, as over a file that exists |
-| 2 | the command line is wrong; of `verify` also: it cannot tell |
+| 1 | the verdict is bad, what you named does not exist, or the request was refused |
+| 2 | the command line is wrong; for `verify` also: it cannot tell |
 | 73 | configuration |
 | 75 | something that is needed is not available: no ledger, a full disk, no permission |
 | 130 | interrupted |

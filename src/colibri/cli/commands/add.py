@@ -31,7 +31,7 @@ Exit codes: 0 created, 1 refused, 2 a value that no task can have, 73 configurat
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("title", metavar="TITLE", help="what is to be done, in one line")
     fields(parser, priority=" (default: medium)")
-    parser.add_argument("--key", help="typed twice with the same key, the task is made once")
+    parser.add_argument("--key", help="run twice with the same key, it creates one task")
     project.options(parser)
 
 

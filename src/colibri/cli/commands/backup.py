@@ -32,7 +32,7 @@ examples:
   colibri backup ~/backups                 a file named after the time, in an existing directory
   colibri backup before-upgrade.db
 
-A ledger on PostgreSQL is backed up with its server: the command says how.
+To back up a ledger on PostgreSQL, use PostgreSQL's own tools: the command names them.
 
 To put it back: colibri restore FILE. To check it again: colibri verify FILE --head SEQ:HEX.
 

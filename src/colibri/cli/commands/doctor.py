@@ -39,8 +39,8 @@ DESCRIPTION = """\
 Check everything that Colibri needs: the installation, the settings, the project's database and the
 settings of MCP clients. It also starts a server in a temporary directory to see that it answers.
 
-Of a ledger on PostgreSQL it says whether the server is reached, as which role and with which
-rights, how the connection is encrypted, and whether hooks have anything left to record.
+For a ledger on PostgreSQL it reports whether the server answers, your role and its rights, how the
+connection is encrypted, and whether reports of hooks are still waiting to be recorded.
 
 Nothing is changed.
 """

@@ -39,12 +39,12 @@ DESCRIPTION = """\
 Remove text from the database for good: of thoughts, task titles and descriptions, session intents,
 call arguments, and the commands and paths that hooks reported.
 
-A text and the call that carried it are erased together, whichever of the two you name, and so are
-records that repeat a task's text, and all reports of one tool call, which has the same command when
-it begins and when it ends. All of them are listed, with their texts, before anything is erased, and
-so are the other records that hold the same text: these stay unless you name them too. Where a host
-gives its tool calls no ids (Gemini CLI, Copilot CLI), the other report of the same call is one of
-these.
+A text and the call that carried it are erased together, whichever of the two you name. So are
+records that repeat a task's text, and all reports of one tool call: a host reports its command when
+it begins and when it ends. Before anything is erased, all of them are listed with their texts, and
+so are other records that hold the same text: these stay unless you name them too. Where a host
+gives its tool calls no ids (Gemini CLI, Copilot CLI), the other report of the same call is among
+those that stay.
 
 Only the payload is removed. The records, hashes, seals and proofs stay valid, an erasure record
 says what was erased, when, by whom and why, and every verifier reports it. It cannot be undone.
@@ -64,11 +64,11 @@ On PostgreSQL only the eraser's role may do this: set COLIBRI_DB_URL to it for t
 Nobody can read the text in the ledger afterwards, but PostgreSQL keeps it for a while in dead rows,
 its write-ahead log, standbys and backups. The command says what an administrator can do about that.
 
---json prints erased [{seq, kind, why}], erasure {seq, leaf} (the erasure record; if more than
-1,000 records are erased, the last of several; null if nothing was), gone (nothing of them is left
-in the files), kept_in (where PostgreSQL keeps them for a while), repeated [{seq, kind}] (other
-records that hold one of the texts; null if more than 100 texts were erased, and nobody looked) and
-backups (files not looked at).
+--json prints erased [{seq, kind, why}], erasure {seq, leaf} (the erasure record; if more than 1,000
+records are erased, the last of several; null if nothing was), gone (nothing of them is left in the
+files), kept_in (where PostgreSQL keeps them for a while), repeated [{seq, kind}] (other records
+that hold one of the texts; null if more than 100 texts were erased: then it does not look for them)
+and backups (files that were not searched).
 
 Exit codes: 0 gone, or erased on PostgreSQL, 1 refused or not confirmed, 73 configuration, 75
 resource, or not gone yet.

@@ -17,13 +17,13 @@ HELP = "write evidence into a file that anyone can verify"
 DESCRIPTION = """\
 Write an evidence bundle: the whole log, a session, a task, or single thoughts with their proofs.
 
-The independent verifier reads the bundle before the file gets its name: what cannot be checked is
-not handed over. Whoever receives the file can check it with colibri_verify.py, which needs only
-Python, or in a browser. Send them the root of a seal or the head of the log separately, so that
-they can tell that the log was not rewritten: the root for a session, a task or thoughts, the head
-for --all. A session's bundle ends at its seal, so it contains no later head. If colibri witness has
-kept a later checkpoint in git, the bundle carries the proof that it covers the last record: then a
-checkpoint that was published can be compared, too.
+The independent verifier reads the bundle before the file gets its name: a bundle that nobody can
+check is not written. Whoever receives the file can check it with colibri_verify.py, which needs
+only Python, or in a browser. Send them the root of a seal or the head of the log separately, so
+that they can tell that the log was not rewritten: the root for a session, a task or thoughts, the
+head for --all. A session's bundle ends at its seal, so it contains no later head. If colibri
+witness has kept a later checkpoint in git, the bundle carries the proof that it covers the last
+record, so it can also be compared with that checkpoint where it was published.
 """
 
 EPILOG = """\
@@ -39,7 +39,7 @@ The database is only read, and servers can keep writing. The bundle holds everyt
 recorded, word for word; only you can read the file until you change its permissions.
 
 The root, the head and the check command it prints describe this log as it is now. They prove
-something only to a person who got the same root or head from somewhere else, such as the answer of
+something only to a person who also got the root or head from elsewhere, such as the answer of
 merkle_finalize or a receipt.
 
 --json prints file, bytes, records, session, task, roots [{session, root}] (of the seals in it,

@@ -27,7 +27,7 @@ examples:
   colibri gate check T-0001
 
 docs/gates.md explains the rules. Only the rule is checked: a task may also need a reason, or wait
-for others. A running server keeps to the file that it read when it started.
+for others. A running server uses the file as it was when the server started.
 
 --json prints file, digest, problem (null if the file is fine), done {command, exit,
 after_last_edit}, edit {state} and tasks [{task_id, status, session_id, allowed, evidence, reason,

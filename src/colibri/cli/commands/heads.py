@@ -25,16 +25,16 @@ directory, at each seal and when they end. A ledger that does not contain them w
 rewritten, replaced by an older copy, or copied and continued in two places; colibri verify then
 calls it diverged.
 
-heads lists what is kept of the log, checkpoints in git included, and how the log compares
-with each. heads accept says that you know why it differs, or why something in git that should be a
-checkpoint cannot be read: it records your reason in the ledger and next to the heads, and from then
-on verify is good again but repeats the reason every time. colibri restore does this by itself.
+heads lists the heads and the checkpoints in git, and how the log compares with each. Use heads
+accept if you know why the log differs, or why something in git that should be a checkpoint cannot
+be read: it records your reason in the ledger and next to the heads. From then on verify is good
+again, but repeats the reason every time. colibri restore does this by itself.
 """
 
 EPILOG = """\
 examples:
   colibri heads
-  colibri heads accept --why "I copied the project to the laptop and work on in both places"
+  colibri heads accept --why "I copied the project to the laptop and work in both places"
 
 The heads of a log are one file in $XDG_STATE_HOME/colibri/heads, by default
 ~/.local/state/colibri/heads. A server in TEST mode keeps none. After accepting a copy in another

@@ -21,8 +21,8 @@ exit code 0, and prints only what the host's protocol asks for: the brief when a
 denial where a gate of the project forbids an edit (docs/gates.md), and once in a session a reminder
 if the agent stops without having recorded a thought. If the ledger cannot be written, the deed
 waits in data/colibri.db-spool for the next hook or server; what cannot be kept there either is
-counted in data/colibri.db-lost, or if even that cannot be written in ~/.local/state/colibri/lost.
-colibri status shows it, and the next deed reports it.
+counted in data/colibri.db-lost, or, if that cannot be written either, in
+~/.local/state/colibri/lost. colibri status shows the number, and the next deed reports it.
 
 It keeps commands and paths, without secrets, exit codes where the host reports them, and SHA-256
 digests of inputs, outputs and files. Prompts, contents and outputs themselves are kept only with

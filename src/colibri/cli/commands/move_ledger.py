@@ -34,12 +34,12 @@ Copy the project's ledger from its file into a schema of a PostgreSQL database, 
 many machines can share it. It stays the same log: the same records, hashes, seals and head. The
 file is verified before anything is copied, the copy before anybody can write to it.
 
-No server may be running on the file. From the first copied record on, nobody writes to the file any
-more, and whoever tries is told where the ledger is now. Reading the file stays possible.
+No server may be running on the file. Once copying has begun, the file can still be read but no
+longer written, and whoever tries is told where the ledger is now.
 
-URL names the database, and somebody who may create roles and schemas there, or act as the owner of
-the schema. The schema is made if it does not exist; otherwise it must hold no records. docs/team.md
-explains the whole way.
+URL names the database and a role that may create roles and schemas there, or act as the schema's
+owner. The schema is made if it does not exist; otherwise it must hold no records. docs/team.md
+explains every step.
 """
 
 EPILOG = """\
@@ -50,9 +50,9 @@ examples:
 
 The URL has no password in it: libpq finds that in ~/.pgpass, PGPASSFILE, a service or PGPASSWORD.
 
-Interrupt it whenever you like: until it has finished, no server writes to the copy, and the same
-command continues where it was. --undo stays with the file instead. After the move, --undo --to URL
-goes back to the file, as long as nothing was written to the database.
+You can interrupt it at any time: until it has finished, no server writes to the copy, and the same
+command continues where it stopped. --undo keeps the ledger in the file instead. After the move,
+--undo --to URL goes back to the file, as long as nothing was written to the database.
 
 --json prints moved (false after --undo), from (the file), to (the database and the schema), log,
 records, head {seq, leaf} and found (what was there before: empty, unfinished or whole).

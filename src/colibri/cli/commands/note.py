@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type", choices=TYPES, default="analysis", help="what kind of thought (default: analysis)"
     )
-    parser.add_argument("--key", help="typed twice with the same key, it is recorded once")
+    parser.add_argument("--key", help="run twice with the same key, it records one thought")
     project.options(parser)
 
 

@@ -17,11 +17,10 @@ HELP = "find tasks, thoughts and commands by their words"
 DESCRIPTION = """\
 Find what agents planned, wrote and ran. A task is found if its title or description has all of the
 words, a thought if it has any of them, the best first; a word also finds longer ones that begin
-with it. A command, which hooks report, is found if it has all of the words, the newest first. Upper
-and lower case are the same. Ids and paths are words, too.
+with it. A command that hooks reported is found if it has all of the words, the newest first. Case
+does not matter. Ids and paths count as words.
 
-colibri tasks TASK shows a task with its history, colibri log NUMBER a thought in full: that of R-17
-is 17.
+colibri tasks TASK shows a task with its history, colibri log NUMBER a thought in full: 17 for R-17.
 """
 
 EPILOG = f"""\

@@ -31,19 +31,19 @@ is, comments included, and the old version is kept next to it. A link in the pro
 followed: name its target with --file.
 
 --hooks also adds hooks, with which the client tells Colibri what its agent does: the files that it
-edits, the commands that it runs. They carry a mark: adding them again updates them, --no-hooks
-takes them out, and hooks of others stay as they are.
+edits, the commands that it runs. They carry a marker: adding them again updates them, --no-hooks
+takes them out, and all other hooks stay as they are.
 
 --guide add also puts a short section into the file that agents read first in the project: CLAUDE.md
 for claude-code, GEMINI.md for gemini, AGENTS.md for the others. On a terminal --write asks whether
-it should. The section lies between two marks: adding it again updates it, --guide remove takes it
+it should. The section is between two markers: adding it again updates it, --guide remove takes it
 out, and the rest of the file stays as it is.
 
-colibri setup git is about the project's git repository instead: hooks that keep the ledger's
-checkpoint in git at each commit and at the remote at each push (docs/witnesses.md). A hook that is
-there already runs first, and --write --remove puts everything back as it was. They are put where
-git looks for hooks, but because of the repository's own settings never outside it: --folder DIR
-says that you want them there.
+colibri setup git adds hooks to the project's git repository instead: they keep the ledger's
+checkpoint in git at each commit, and push it at each push (docs/witnesses.md). A hook that is
+already there runs first, and --write --remove puts everything back as it was. The hooks go where
+git looks for them. If the repository's own settings name a folder outside it, nothing is written
+there unless you name it with --folder DIR.
 """
 
 EPILOG = """\
@@ -60,8 +60,8 @@ clients:
                   this directory
   opencode        opencode.json in the project, or ~/.config/opencode/opencode.json with --user
   generic         prints what most other clients accept
-  git             no client: the hooks of the project's repository, or of all with --user if your
-                  settings of git name one folder for all
+  git             not a client: hooks in the project's repository, or with --user in the one
+                  folder that your git settings name for all repositories
 
 hooks:
   claude-code     .claude/settings.local.json in the project, ~/.claude/settings.json with --user

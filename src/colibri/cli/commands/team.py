@@ -13,8 +13,8 @@ from colibri.store.homes import require_driver
 HELP = "share one ledger on a PostgreSQL server"
 
 DESCRIPTION = """\
-Make a place for a project's ledger in a PostgreSQL database (version 14 or newer), which agents on
-many machines and in CI can then share: a schema with its tables, and four roles. A schema from an
+Prepare a PostgreSQL database (version 14 or newer) for a project's ledger, which agents on many
+machines and in CI can then share: make a schema with its tables, and four roles. A schema from an
 older Colibri is migrated; one that is current stays as it is, so the command can be repeated.
 
 URL is that of an administrator: a superuser, or a role that may create roles and schemas. The
@@ -29,8 +29,8 @@ examples:
   colibri team init postgresql://postgres@db.example/team --schema website
   colibri team init "postgresql://postgres@db.example/team?sslmode=verify-full" --json
 
-No password belongs into a URL: other users could read it in the list of processes, and it would be
-stored in settings. libpq finds passwords in ~/.pgpass, in the file that PGPASSFILE names, in a
+Never put a password into the URL: other users could read it in the list of processes, and it would
+be stored in settings. libpq finds passwords in ~/.pgpass, in the file that PGPASSFILE names, in a
 service (PGSERVICE) or in PGPASSWORD. Those of the new roles are set with psql, which sends only
 their hashes.
 

@@ -34,13 +34,14 @@ Recompute every hash, replay every rule, and report what is broken, what that me
 not be checked. By default this checks the project's whole log. FILE is an evidence bundle, which
 the independent verifier colibri_verify judges, or a copy made by colibri backup.
 
-A truncated or completely rewritten log is visible only to a witness: a head or a checkpoint of it
-that was kept elsewhere. Servers keep heads in your state directory (colibri heads), and the log is
-compared with all that are found: how far it is held, by what, and how many records are newer. While
-one is known to exist that cannot be read, no verdict is good. Give a head from a receipt or from
-colibri backup with --head, the root of a seal with --root, and a checkpoint that you received with
---checkpoint. For a bundle, the head must be one it contains: a session's bundle ends at its seal,
-but the checkpoint in it can be a later one.
+Only a witness can reveal that a log was truncated or completely rewritten: a head or a checkpoint
+of it that was kept elsewhere. Servers keep heads in your state directory (colibri heads), and
+colibri witness keeps checkpoints in git. The log is compared with all of them; the verdict says up
+to which record they confirm it, and how many records are newer. While a witness is known to exist
+but cannot be read, the verdict is not good. Give a head from a receipt or from colibri backup with
+--head, the root of a seal with --root, and a checkpoint that you received with --checkpoint. For a
+bundle, the head must be that of a record in it: a session's bundle ends at its seal, but its
+checkpoint can be a later one.
 """
 
 EPILOG = """\
@@ -55,8 +56,8 @@ colibri sessions and colibri tasks list the ids. The database is only read, one 
 servers can keep writing. A report is not a bundle: it checks itself when a browser opens it.
 
 Verdicts on logs and bundles have the same lines and codes (docs/formats.md §10 and §11). A log's
-verdict has two more lines: rows, whether what tools show is what the records say, and witnessed,
-whether the log extends what was kept of it elsewhere.
+verdict has two more lines: rows, whether the tables that tools read agree with the records, and
+witnessed, whether the log extends its witnesses.
 
 --json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
 head, lines, sessions, erased, open_calls, coverage (what hooks reported, and what is missing from

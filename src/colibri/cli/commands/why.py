@@ -26,9 +26,9 @@ Show why a file, or some lines of it, are as they are: the commit (git blame), t
 the file with exactly the content it has in that commit, and their task, session and decisions, each
 with the number of its record. Deeds are what hooks report: colibri setup CLIENT --hooks.
 
-Without a line it is the story of the whole file, the newest version first, also under the names
-that it had before. Because contents are compared, a rebase or a rename does not matter, unless
-others changed the same file meanwhile: then the deeds are named that left lines of it.
+Without a line it tells the story of the whole file, the newest version first, under earlier names
+too. It compares contents, so a rebase or a rename does not matter, unless others changed the same
+file meanwhile: then it names the deeds that left some of its lines.
 """
 
 EPILOG = """\
@@ -38,11 +38,11 @@ examples:
   colibri why src/app.py              every version of the file
 
 If several tasks edited the file for one commit, all of them are named: a deed tells what the file
-held, not who wrote which line. If no deed left the content of a commit, that is reported, with the
-deeds that left lines of it, or that edited the file shortly before: a person, a program such as a
-formatter, a merge or a rebase may have changed it, or its host has no hooks. What is not certain is
-marked as such. At most 3 decisions of each task are listed, the newest of those made before the
-commit. colibri log NUMBER shows a record in full.
+held, not who wrote which line. If no deed left the content of a commit, it says so, and names the
+deeds that left some of its lines or edited the file shortly before: the change may come from a
+person, a formatter, a merge, a rebase or a host without hooks. What is not certain is marked as
+such. At most 3 decisions of each task are listed, the newest of those made before the commit.
+colibri log NUMBER shows a record in full.
 
 PATH is relative to the current directory. The file must be in the project, or in another work tree
 of its repository. git runs without the settings of the repository, for 10 seconds at most.

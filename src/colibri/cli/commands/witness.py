@@ -42,11 +42,11 @@ examples:
   colibri witness list
   colibri witness list --fetch           as the remote has them now
 
-If nothing was recorded since the last time, no commit is made. A checkpoint counts as pushed once
-the remote was asked again and has it. docs/witnesses.md explains what each witness can show.
+If nothing was recorded since the last time, no commit is made. A checkpoint counts as pushed only
+after it was read back from the remote. docs/witnesses.md explains what each witness can show.
 
 KEY is the file of an SSH key; without it, git's user.signingkey if gpg.format is ssh, else a key in
-~/.ssh. Whose signatures count is in git's gpg.ssh.allowedSignersFile, else in
+~/.ssh. Signatures count if the signer is listed in git's gpg.ssh.allowedSignersFile, else in
 ~/.config/colibri/allowed_signers. All three are read from your own settings, never from the
 repository's.
 
