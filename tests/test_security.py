@@ -80,12 +80,12 @@ PROMISES = {
     "Erased text stays in PostgreSQL's dead rows": (
         "cli/test_server_ledger.py::test_only_the_eraser_erases_and_is_named",
     ),
-    "every session records the file's digest and every DONE the rule and the commands": (
+    "every session records the file's digest, and every DONE the rule and the commands": (
         "e2e/test_gates.py::test_done_is_refused_until_the_command_was_seen",
         "e2e/test_gates.py::test_bundles_carry_the_evidence_and_say_what_they_cannot_show",
         "web/test_deeds.py::test_the_rule_that_a_task_was_done_under_is_shown",
     ),
-    "anyone who can write the file can still rewrite it, and the promise is that verification": (
+    "the ledger is tamper-evident, so the promise is only that verification shows it": (
         "e2e/test_tamper_matrix.py::test_the_server_detects_by_itself",
         "e2e/test_tamper_matrix.py::test_only_what_was_kept_outside_reveals",
     ),
@@ -101,11 +101,11 @@ PROMISES = {
         "e2e/test_tamper_matrix.py::test_only_what_was_kept_outside_reveals",
         "cli/test_heads.py::test_records_newer_than_any_witness_are_counted",
     ),
-    "`colibri witness --push` takes one to a server": (
+    "`colibri witness --push` sends one to a git host": (
         "cli/test_witness.py::test_a_push_is_confirmed_only_after_the_remote_was_read_back",
         "cli/test_witness.py::test_a_chain_that_was_force_pushed_is_named_and_not_overwritten",
     ),
-    "`colibri verify` finds it there; a server, which never runs git, does not": (
+    "Colibri's server does not, because it never runs git": (
         "cli/test_witness_verdict.py::test_a_log_that_was_cut_off_or_rewritten_is_seen",
         "cli/test_git.py::test_no_other_file_starts_git_or_any_program_unseen",
     ),
@@ -113,7 +113,7 @@ PROMISES = {
         "cli/test_verify.py::test_a_rewritten_log_is_detected_with_a_head_or_a_root",
         "verify/test_cli.py::test_another_root_or_head_exits_1",
     ),
-    "A log that does not extend a witness is `diverged`, which is bad": (
+    "A log that does not extend a witness is `diverged`, and the verdict is bad": (
         "e2e/test_tamper_matrix.py::test_only_what_was_kept_outside_reveals",
         "cli/test_witness_verdict.py::test_a_log_that_was_cut_off_or_rewritten_is_seen",
     ),
@@ -270,7 +270,7 @@ PROMISES = {
         "cli/test_hostile_repository.py::test_nothing_executes_whatever_the_repository_configures",
         "cli/test_hostile_repository.py::test_no_command_executes_what_the_repository_holds",
     ),
-    "writes nowhere else because of it: no link in it is followed, and a folder of hooks outside": (
+    "it follows no link in it, and writes hooks outside it only if you name that folder": (
         "cli/test_hostile_repository.py"
         "::test_a_link_is_named_and_never_followed_to_where_something_is_written",
         "cli/test_hostile_repository.py"
@@ -288,7 +288,7 @@ PROMISES = {
         "store/test_place.py::test_a_server_warns_of_a_database_that_others_can_read",
     ),
     "opens no network connection": ("test_security.py::test_nothing_can_open_a_connection",),
-    "the `seq` and `head` of any answer's receipt (which names only what is synced)": (
+    "the `seq` and `head` of any receipt (which names only what is synced)": (
         "server/test_messages.py"
         "::test_the_receipt_is_the_exit_record_and_the_record_has_the_hash_of_the_text",
         "cli/test_status.py::test_a_head_is_handed_out_only_when_it_is_synced",
@@ -312,10 +312,10 @@ PROMISES = {
     "the records that are newer than any witness": (
         "e2e/test_tamper_matrix.py::test_what_is_newer_than_the_newest_witness_is_counted",
     ),
-    "where the state directory has a head of the old one for the same path": (
+    "the verdict names the old one if the state directory has a head of it for the same path": (
         "cli/test_heads.py::test_another_log_at_the_same_path_is_named_and_no_fault",
     ),
-    "A verification without a witness says so in `not_checked`": (
+    "Without a witness, a verification says so in `not_checked`": (
         "e2e/test_tamper_matrix.py::test_an_untouched_log_is_valid_and_says_what_it_cannot_know",
     ),
     "records which process and which client sent each call": (
@@ -364,7 +364,7 @@ PROMISES = {
         "core/test_redaction.py::test_it_looks_into_lists_and_objects_and_says_where",
         "core/test_redaction.py::test_keys_are_texts_too_and_none_takes_the_place_of_another",
     ),
-    "Hashes, the ledger, the tools, the answer and the trail on stderr see only that": (
+    "Hashes, the ledger, the tools, the answer and the trail on stderr contain only that": (
         "e2e/test_secrets.py::test_the_trail_on_stderr_has_no_secrets_either",
     ),
     "the answer's `_meta` has `colibri/redacted` with the path and kind of each": (
@@ -381,7 +381,7 @@ PROMISES = {
         "core/test_redaction.py::test_the_corpus_is_as_large_as_documented",
         "core/test_redaction.py::test_what_is_no_secret_is_left_alone_in_these_surroundings",
     ),
-    "Every text takes linear time: patterns are bounded, long texts are scanned in pieces": (
+    "Redaction takes linear time: patterns are bounded, long texts are scanned in pieces": (
         "test_patterns.py::test_a_pattern_takes_linear_time",
         "core/test_redaction.py::test_a_secret_is_found_where_two_pieces_meet_and_however_long_it_is",
         "test_patterns.py::test_a_long_text_never_holds_the_interpreter_for_long",
@@ -397,7 +397,7 @@ PROMISES = {
         "e2e/test_arguments.py::test_a_refused_value_is_never_repeated",
         "e2e/test_secrets.py::test_no_refusal_repeats_a_secret",
     ),
-    "together with the arguments of the call that wrote it, every record of the task": (
+    "with it go the arguments of the call that wrote it, every record of the task": (
         "store/test_erasure.py::test_a_record_goes_with_the_arguments_of_its_call",
         "store/test_erasure.py::test_a_text_goes_from_each_record_of_its_task_that_holds_it",
     ),
@@ -447,7 +447,7 @@ PROMISES = {
         "::test_a_log_that_cannot_be_copied_back_is_reported_and_the_checkpoint_kept",
         "hook/test_harmless.py::test_a_hook_stops_writing_where_the_log_cannot_be_copied_back",
     ),
-    "A server acknowledges nothing unless the database, its `-wal` and its `-shm` are the files": (
+    "unless the database, its `-wal` and its `-shm` are still the files that it opened": (
         "e2e/test_replaced_database.py"
         "::test_the_next_writing_call_and_all_later_ones_are_refused_and_the_rest_still_works",
         "e2e/test_replaced_database.py"
@@ -470,7 +470,7 @@ PROMISES = {
         "server/test_lines.py::test_sixty_four_levels_are_accepted_and_one_more_is_refused",
         "server/test_lines.py::test_more_commas_and_brackets_than_allowed_are_refused",
     ),
-    "what waits is bounded": (
+    "texts have their own limits, and so have the queues": (
         "e2e/test_bounds.py"
         "::test_past_1024_open_calls_a_call_gets_overloaded_and_when_they_are_done_it_is_served",
         "e2e/test_bounds.py"
@@ -513,7 +513,7 @@ NO_PROMISE = {
         *("Colibri keeps one ledger", "Its job is to keep that account intact"),
         *("source of trouble", "can", "what Colibri does", "**Not promised."),
         *("**Heads in your state directory.", "**Checkpoints in git.", "For that it takes a"),
-        *("The attacks of `tests/e2e/test_tamper_matrix.py`", "What an agent cannot do:"),
+        *("These are the attacks of `tests/e2e/test_tamper_matrix.py`", "What an agent cannot do:"),
         *("What an agent can do:", "Its limits:", "What is left:", "Agents share a ledger without"),
         *("Stored text is data",),
     ),
@@ -526,7 +526,11 @@ NO_PROMISE = {
         *("the sender of an evidence bundle", "craft hostile input", "another user of the machine"),
         *("read what file permissions allow", "Call itself anything else"),
         *("The client's name and version are", "Hold a task for as long as it makes calls"),
-        *("Take a live task over early", "Write what is not true", "A model may still believe it"),
+        *(
+            "Take over a task that is still",
+            "Write what is not true",
+            "A model may still believe it",
+        ),
         *("Anyone who can run a program as you", "Such a deed looks like any other"),
         *("An agent can change its host's hook settings", "A model may still obey a text"),
     ),
@@ -535,12 +539,12 @@ NO_PROMISE = {
         *("The connection is encrypted and the server's",),
         *("That what was recorded is true", "That everything an agent did is recorded"),
         *("Secrecy from other programs", "It cannot detect a log that was truncated"),
-        *("A program that runs as you can edit", "Honest events do that too"),
-        *("So read the remarks of a good verdict", "That commit cannot be undone unseen where"),
+        *("A program that runs as you can edit", "Honest events cause that too"),
+        *("So read the remarks of a good verdict", "Where the git host refuses forced pushes"),
         *("They are evidence, not proof", "An agent that removes the hooks and makes no further"),
         *("in a deed the SHA-256 and size", "the same text in other records"),
-        *("Gemini CLI and Copilot CLI give their", "reports of hooks that wait in"),
-        *("A digest of a short or guessable text", "A secret without a known shape"),
+        *("Gemini CLI and Copilot CLI give their", "reports of hooks that still wait"),
+        *("A digest does not protect a short", "A secret without a known shape"),
         *("Anyone who can guess the whole line", "Only calls and what hooks report are scanned"),
         *("What the client itself logs", "the headers: times", "project, assignee and states"),
         *(
