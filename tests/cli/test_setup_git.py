@@ -76,7 +76,7 @@ def test_a_commit_gets_the_trailer_and_the_checkpoint_and_a_push_takes_it_along(
     assert ann.refs().keys() == {"refs/heads/main", ref}
     ann.git("push", "-q", "origin", "main")
     assert ann.refs(origin)[ref] == ann.refs()[ref]
-    assert ann.refs()[f"refs/colibri/remotes/origin/{LOG}"] == ann.refs()[ref]
+    assert ann.refs()[ann.tracking(LOG)] == ann.refs()[ref]
     again = ann.report("setup", "git", "--write")
     assert {hook["action"] for hook in again["hooks"]} == {"none"}
 

@@ -19,7 +19,6 @@ from tests.support.ledger_writer import LOG
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
 REF = f"refs/colibri/witness/{LOG}"
-TRACKING = f"refs/colibri/remotes/origin/{LOG}"
 LARGE = 17 << 20  # bytes, more than one run of git may print
 
 
@@ -183,7 +182,7 @@ def test_a_checkpoint_that_a_later_commit_removed_from_a_branch_still_counts(
     ann.record()
     ann.report("witness", "--push", "--branch", "audit")
     ann.git("update-ref", "-d", "refs/heads/audit")
-    ann.git("update-ref", "-d", "refs/colibri/remotes/origin/heads/audit")
+    ann.git("update-ref", "-d", ann.tracking("heads/audit"))
     ann.git("fetch", "-q", "origin")
     ann.git("checkout", "-q", "audit")
     ann.git("rm", "-q", "-r", LOG)

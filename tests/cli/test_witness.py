@@ -36,7 +36,6 @@ from tests.support.strace import failing_copies, lengthen_log, requires_strace
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
 REF = f"refs/colibri/witness/{LOG}"
-TRACKING = f"refs/colibri/remotes/origin/{LOG}"
 
 
 @pytest.fixture
@@ -149,7 +148,7 @@ def test_a_push_is_confirmed_only_after_the_remote_was_read_back(ann: Committer)
     done = ann.report("witness", "--push")
     assert done["pushed"] == "origin"
     assert ann.refs(origin) == {REF: done["commit"]}
-    assert ann.refs()[TRACKING] == done["commit"]
+    assert ann.refs()[ann.tracking(LOG)] == done["commit"]
     listed = ann.report("witness", "list")["witnesses"]
     assert [one["remote"] for one in listed] == ["origin"]
     ann.record()
@@ -213,6 +212,9 @@ def test_a_remote_that_was_given_more_by_others_is_fetched_for_a_list(ann: Commi
     assert [(one["size"], one["remote"]) for one in listed] == [(58, "origin"), (54, "origin")]
     ann.git("push", "-q", "origin", f":{REF}")
     code, _, err = ann.colibri("witness", "list", "--fetch", "origin")
+    assert (code, f"has lost commit {there[:10]}" in err) == (0, True)
+    ann.remote("backup")
+    code, _, err = ann.colibri("witness", "list", "--fetch", "backup")
     assert (code, "has no checkpoint of this ledger" in err) == (0, True)
 
 
@@ -335,7 +337,7 @@ def test_a_push_that_the_remote_does_not_keep_is_not_called_pushed(ann: Committe
     assert code == 1
     assert f"took the push, but {REF} is not there now" in err
     assert ann.refs(server) == {}
-    assert TRACKING not in ann.refs()
+    assert ann.tracking(LOG) not in ann.refs()
 
 
 def serve(ann: Committer, hook: str, script: str) -> tuple[Path, str]:

@@ -107,7 +107,7 @@ def test_a_newcomer_gets_to_a_pushed_witness_that_verify_names(tmp_path: Path) -
         done = execute(["sh", "-c", command], cwd=ann.project, env=ann.environment())
         assert (line, done.returncode, done.stderr) == (line, 0, "")
         said[line.split()[1]] = done.stdout
-    commit = ann.refs()[f"refs/colibri/remotes/origin/{LOG}"]
+    commit = ann.refs()[ann.tracking(LOG)]
     promised = re.findall('"(held to record .*)"', script)[0]
     told = promised.replace("1a2b3c4d5e", commit[:10])
     assert told in " ".join(said["verify"].split())

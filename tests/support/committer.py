@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from colibri import cli
+from colibri.cli.remotes import Remote
 from tests.support.client import environment
 from tests.support.ledger_writer import Lab, opened
 from tests.support.program import tell_story
@@ -91,6 +92,11 @@ class Committer:
         self.git("init", "-q", "--bare", str(path))
         self.git("remote", "add", name, str(path))
         return path
+
+    def tracking(self, chain: str, name: str = "origin") -> str:
+        """The ref that remembers what a remote was seen to have of a chain."""
+        mark = Remote(name, self.git("config", f"remote.{name}.url")).mark
+        return f"refs/colibri/remotes/{name}/{mark}/{chain}"
 
     def record(self, number: int = 1, project: Path | None = None) -> None:
         """More records in the ledger: one call each, which is two records."""

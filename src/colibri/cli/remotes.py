@@ -10,6 +10,7 @@ a path          receives through a git directory of ours, like the project's own
                 settings nor the hooks of that repository can run anything
 """
 
+import hashlib
 import os
 import re
 import stat
@@ -32,6 +33,8 @@ _SCP = re.compile(r"(?:[^\s/:@]{1,100}@)?(?:[^-\s/:@\[][^\s/:@]{0,252}|\[[^\s\]]
 _REFUSED = re.compile(
     r"![^\n\t]{0,1}\t[^\n\t]{1,4000}\t\[([a-z ]{1,40})\] ?(?:\(([^\n]{1,400})\))?"
 )
+_MOVED = re.compile(r"(?:^|\n) \t[^\n\t]{1,4000}\t([0-9a-f]{4,64})\.\.[0-9a-f]{4,64}")
+_CREATED = re.compile(r"(?:^|\n)\*\t")
 
 # Variables of the user that git, ssh and credential helpers need to reach a server.
 PASSED = (
@@ -59,7 +62,16 @@ class Remote(NamedTuple):
     url: str
 
     def __str__(self) -> str:
-        return f"{self.name} ({re.sub('//[^/@]{1,2000}@', '//', self.url)})"
+        return f"{self.name} ({self._shown})"
+
+    @property
+    def mark(self) -> str:
+        """What tells its address from others; a password in it does not count."""
+        return hashlib.sha256(os.fsencode(self._shown)).hexdigest()[:10]
+
+    @property
+    def _shown(self) -> str:
+        return re.sub("//[^/@]{1,2000}@", "//", self.url)
 
 
 class Unreachable(GitError):
@@ -93,12 +105,28 @@ def find(repository: Repository, name: str) -> Remote | None:
     return Remote(name, url)
 
 
-def push(repository: Repository, remote: Remote, source: str, target: str) -> None:
-    """Fast-forward a ref there; Refused or Unreachable if that is not done."""
+def marks(repository: Repository) -> dict[str, str]:
+    """The remotes and the marks of their addresses; "" of one that may not be used."""
+    found = {}
+    for name in names(repository):
+        try:
+            remote = find(repository, name)
+        except GitError:
+            remote = None
+        found[name] = remote.mark if remote else ""
+    return found
+
+
+def push(repository: Repository, remote: Remote, source: str, target: str) -> str | None:
+    """Fast-forward a ref there; Refused or Unreachable if that is not done.
+
+    What the ref was before, perhaps shortened; None if there was no such ref.
+    """
     options = ("--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
     done = _reach(repository, remote, "push", *options, "--no-signed", f"{source}:{target}")
     if done.code == 0:
-        return
+        moved = _MOVED.search(os.fsdecode(done.output))
+        return None if _CREATED.search(os.fsdecode(done.output)) else moved[1] if moved else source
     if answer := _REFUSED.search(os.fsdecode(done.output)):
         what, reason = answer[1], answer[2] or answer[1]
         raise Refused(reason, behind=what == "rejected")

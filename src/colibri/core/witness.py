@@ -55,6 +55,7 @@ class Witness(NamedTuple):
     place: Place | None = None  # of the ledger that it was taken from
     object: bytes | None = None  # of one that cannot be read: what it can be accepted by
     problem: str = ""  # and why it cannot be read
+    formerly: str | None = None  # why a remote that had it is not known to have it now
 
     @property
     def hash(self) -> bytes:
@@ -220,7 +221,14 @@ def remarks(judged: Sequence[Judged]) -> list[str]:
         group = [*same]
         more = f", and {len(group) - 1:,} more" if len(group) > 1 else ""
         found.append(f"{what}: {describe(max(group, key=_size))}{more}")
+    found += _no_longer_kept([one.witness for one in judged if one.witness.formerly])
     return [*found, _other_logs(in_git)] if in_git else found
+
+
+def _no_longer_kept(some: Sequence[Witness]) -> list[str]:
+    """The newest witness of each remote that had it and is not known to have it now."""
+    newest = {one.formerly: one for one in sorted(some, key=lambda one: one.size)}
+    return [f"{one.where}, record {one.size:,}: {why}" for why, one in newest.items()]
 
 
 def _other_logs(kept: Sequence[Witness]) -> str:

@@ -13,7 +13,7 @@ from colibri.cli.git import GitError, Repository
 from colibri.cli.remotes import Remote
 from colibri.cli.show import times
 from colibri.cli.user_settings import of_user
-from colibri.cli.witness import chain, collect, keep, message, roots, setup, signatures
+from colibri.cli.witness import collect, keep, message, roots, seen, setup, signatures
 from colibri.cli.witness.found import SHORT, Found
 from colibri.cli.witness.keep import Kept
 from colibri.config import Config, load
@@ -50,9 +50,14 @@ KEY is the file of an SSH key; without it, git's user.signingkey if gpg.format i
 ~/.config/colibri/allowed_signers. All three are read from your own settings, never from the
 repository's.
 
+A checkpoint that a remote had and no longer has is named: somebody deleted or replaced it there.
+--push puts back what the remote takes, and reports it.
+
 --json prints log, size, root, commit, ref, new (whether a commit was made), signed, pushed (the
-remote that has it, or null). witness list --json prints log, signers (the file) and witnesses
-[{kind, size, root, commit, ref, at, remote, signature {state, by} or null, problem}].
+remote that has it, or null) and lost [{commit, size, is_back}] (what the remote had before and did
+not have any more). witness list --json prints log, signers (the file) and witnesses [{kind, size,
+root, commit, ref, at, remote, formerly (why a remote that had it is not known to have it now),
+signature {state, by} or null, problem}].
 
 Exit codes: 0 kept, or nothing new, 1 not kept or not pushed, 73 configuration, 75 resource.
 """
@@ -147,6 +152,9 @@ def _keep(options: argparse.Namespace, repository: Repository) -> int:
         _emit(kept, where.ref, remote, signed=key is not None)
     elif not options.hook:
         _tell(kept, where.ref, remote)
+    for one in kept.lost:
+        assert remote is not None
+        complaint.say(one.told(remote))
     return complaint.show(uncopied, "colibri witness") if uncopied else 0
 
 
@@ -154,7 +162,8 @@ def _emit(kept: Kept, ref: str, remote: Remote | None, *, signed: bool) -> None:
     log, size, root = kept.checkpoint
     told = {"log": log, "size": size, "root": root.hex(), "commit": kept.commit, "ref": ref}
     pushed = remote and remote.name
-    terminal.emit({**told, "new": kept.new, "signed": signed, "pushed": pushed})
+    lost = [one._asdict() for one in kept.lost]
+    terminal.emit({**told, "new": kept.new, "signed": signed, "pushed": pushed, "lost": lost})
 
 
 def _tell(kept: Kept, ref: str, remote: Remote | None) -> None:
@@ -210,11 +219,12 @@ def _list(options: argparse.Namespace, repository: Repository) -> int:
 
 
 def _fetch(repository: Repository, remote: Remote, log: str) -> None:
-    where = chain.place(log)
-    if remotes.listed(repository, remote, where.ref) is None:
-        terminal.note(f"{remote} has no checkpoint of this ledger on {where.ref}")
-        return
-    remotes.fetch(repository, remote, where.ref, where.tracking(remote.name))
+    for where in seen.places(repository, log, remote):
+        there, lost = seen.fetch(repository, where, remote)
+        for one in lost:
+            complaint.say(one.told(remote))
+        if there is None and not lost:
+            terminal.note(f"{remote} has no checkpoint of this ledger on {where.ref}")
 
 
 def _json(one: Found, signature: Signature | None) -> dict[str, Any]:
@@ -227,6 +237,7 @@ def _json(one: Found, signature: Signature | None) -> dict[str, Any]:
         "ref": one.ref or None,
         "at": one.at or None,
         "remote": one.remote,
+        "formerly": one.formerly or None,
         "signature": (signature and signature._asdict()) if one.signature else None,
         "problem": one.problem or None,
     }
@@ -235,7 +246,7 @@ def _json(one: Found, signature: Signature | None) -> dict[str, Any]:
 def _row(one: Found, signature: Signature | None) -> list[str]:
     size = f"{one.checkpoint.size:,}" if one.checkpoint else "?"
     signed = "" if signature is None or not one.signature else _signed(signature)
-    note = "; ".join(filter(None, (one.problem, signed)))
+    note = "; ".join(filter(None, (one.problem, one.formerly, signed)))
     at = times.shown(one.at) if one.at else ""
     return [size, at, one.commit[:SHORT] or one.ref, one.kind, one.remote or "only here", note]
 

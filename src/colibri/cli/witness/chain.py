@@ -24,13 +24,16 @@ from typing import NamedTuple, TypeGuard
 from colibri.cli import git, objects
 from colibri.cli.git import GitError, Repository
 from colibri.cli.objects import Fact
+from colibri.cli.remotes import Remote
 from colibri.cli.user_settings import of_user
+from colibri.cli.witness.found import SHORT
 from colibri.core import checkpoint as checkpoints
 from colibri.core import merkle
 from colibri.core.checkpoint import Checkpoint
 
 REFS = "refs/colibri/witness/"
 TRACKING = "refs/colibri/remotes/"
+LOST = "refs/colibri/lost/"
 MESSAGE = "Checkpoint of record "
 SIGNATURE = "checkpoint.sig"
 ACCEPTED = "accepted"
@@ -49,9 +52,17 @@ class Place(NamedTuple):
     ref: str
     folder: str = ""
 
-    def tracking(self, remote: str) -> str:
-        """The ref that holds what a remote was last seen to have."""
-        return f"{TRACKING}{remote}/{self.ref.removeprefix(REFS).removeprefix('refs/')}"
+    def tracking(self, remote: Remote) -> str:
+        """The ref that holds what a remote was last seen to have, while it has that address."""
+        return f"{TRACKING}{remote.name}/{remote.mark}/{self._name}"
+
+    def lost(self, remote: Remote, commit: str) -> str:
+        """The ref that holds a commit which a remote had, and has no more."""
+        return f"{LOST}{remote.name}/{remote.mark}/{commit[:SHORT]}/{self._name}"
+
+    @property
+    def _name(self) -> str:
+        return self.ref.removeprefix(REFS).removeprefix("refs/")
 
 
 class Commit(NamedTuple):
@@ -266,4 +277,20 @@ def advance(repository: Repository, ref: str, new: str, old: str | None) -> bool
         if problem.code is None or tip(repository, ref) == old:
             raise
         return False
+    return True
+
+
+def drop(repository: Repository, ref: str, old: str) -> None:
+    """Delete a ref if it still is what it was."""
+    git.run(repository, "update-ref", "-d", ref, old)
+
+
+def contains(repository: Repository, commit: str, older: str) -> bool:
+    """Whether a commit is another one or comes from it."""
+    try:
+        git.run(repository, "merge-base", "--is-ancestor", older, commit)
+    except GitError as no:
+        if no.code == 1:
+            return False
+        raise
     return True

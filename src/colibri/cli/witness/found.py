@@ -24,6 +24,7 @@ class Found(NamedTuple):
     problem: str = ""
     accepted: Acceptance | None = None  # of the checkpoint before it
     all_accepted: str = ""  # the id of the blob with all of them
+    formerly: str = ""  # why a remote that had it is not known to have it now
 
     @property
     def where(self) -> str:
@@ -36,12 +37,20 @@ class Found(NamedTuple):
         """The same as verifications take it; `log` is the one that was looked for."""
         signed = signature if self.signature else None
         about = (self.kind, self.where, self.at or None, self.remote, signed)
+        was = self.formerly or None
         if self.checkpoint is None:
             id = hashlib.sha256(f"{self.kind} {self.commit}".encode()).digest()
             object = id if self.commit else None
-            return Witness(log, 0, None, None, *about, object=object, problem=self.problem)
+            return Witness(
+                log, 0, None, None, *about, object=object, problem=self.problem, formerly=was
+            )
         return Witness(
-            self.checkpoint.log, self.checkpoint.size, None, self.checkpoint.root, *about
+            self.checkpoint.log,
+            self.checkpoint.size,
+            None,
+            self.checkpoint.root,
+            *about,
+            formerly=was,
         )
 
 

@@ -8,9 +8,10 @@ from colibri.cli import git, remotes
 from colibri.cli.complaint import Complaint
 from colibri.cli.git import GitError, Repository
 from colibri.cli.remotes import Remote
-from colibri.cli.witness import accepted, chain, signatures
+from colibri.cli.witness import accepted, chain, seen, signatures
 from colibri.cli.witness.chain import Entry, Place
 from colibri.cli.witness.found import SHORT
+from colibri.cli.witness.seen import Lost
 from colibri.config import Config
 from colibri.core import checkpoint as checkpoints
 from colibri.core.checkpoint import Checkpoint
@@ -24,11 +25,12 @@ Reading = Callable[[], AbstractContextManager[tuple[Config, Connection]]]
 
 
 class Kept(NamedTuple):
-    """The newest commit of the chain; `new` if it was made just now."""
+    """The newest commit of the chain; `new` if it was made just now, and what a remote had lost."""
 
     commit: str
     checkpoint: Checkpoint
     new: bool
+    lost: tuple[Lost, ...] = ()
 
 
 def keep(
@@ -108,44 +110,47 @@ def push(
     again: Callable[[], Kept],
 ) -> Kept:
     """Push the chain and read it back; `again` adds to it once more, after it was moved."""
+    lost: list[Lost] = []
     for _ in range(TRIES):
         try:
-            remotes.push(repository, remote, kept.commit, where.ref)
-            return _read_back(repository, where, remote, kept)
+            before = remotes.push(repository, remote, kept.commit, where.ref)
+            lost += _read_back(repository, where, remote, kept, before)
+            return kept._replace(lost=tuple({one.commit: one for one in lost}.values()))
         except remotes.Refused as refused:
             if not refused.behind:
                 raise Complaint(
                     f"{remote} refused the checkpoint: {refused}",
                     "it is committed here; if the host takes only branches, add --branch NAME",
                 ) from None
-        _take_over(repository, where, remote, kept.commit, reading)
+        lost += _take_over(repository, where, remote, kept.commit, reading)
         kept = again()
     raise Complaint(f"others keep pushing to {where.ref} at {remote}", "try again")
 
 
-def _read_back(repository: Repository, where: Place, remote: Remote, kept: Kept) -> Kept:
+def _read_back(
+    repository: Repository, where: Place, remote: Remote, kept: Kept, before: str | None
+) -> list[Lost]:
     there = remotes.listed(repository, remote, where.ref)
     if there != kept.commit:
         raise Complaint(
             f"{remote} took the push, but {where.ref} is {there or 'not'} there now",
             "others may have pushed at the same time: try again",
         )
-    tracking = where.tracking(remote.name)
-    chain.advance(repository, tracking, kept.commit, chain.tip(repository, tracking))
-    return kept
+    return seen.pushed(repository, where, remote, kept.commit, before)
 
 
 def _take_over(
     repository: Repository, where: Place, remote: Remote, ours: str, reading: Reading
-) -> None:
+) -> list[Lost]:
     """Continue from what the remote has, if the ledger extends that, or a person accepted that it
     does not, and nothing else is lost.
 
-    Checkpoints that were only here are left out then: the next one proves as much.
+    Checkpoints that were only here are left out then: the next one proves as much. What the remote
+    has lost is returned, and kept.
     """
-    tracking = where.tracking(remote.name)
-    remotes.fetch(repository, remote, where.ref, tracking)
-    theirs = str(chain.tip(repository, tracking))
+    theirs, lost = seen.fetch(repository, where, remote)
+    if theirs is None:  # somebody deleted it a moment ago
+        return lost
     there = chain.newest(repository, theirs, where.folder)
     with reading() as (config, db):
         fits = there is None or _fits(config, db, there)
@@ -157,6 +162,7 @@ def _take_over(
             " you know why they differ, colibri heads accept --why TEXT",
         )
     chain.advance(repository, where.ref, theirs, ours)
+    return lost
 
 
 def _fits(config: Config, db: Connection, there: Entry) -> bool:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from colibri.cli import git, remotes
 from colibri.cli.git import GitError, Repository
-from colibri.cli.witness.chain import REFS, TRACKING
+from colibri.cli.witness import seen
+from colibri.cli.witness.chain import LOST, REFS, TRACKING
 from colibri.cli.witness.found import Found, unread
 
 NOTES = "refs/notes/colibri"
@@ -21,26 +22,32 @@ class Refs(NamedTuple):
 
     ours: dict[str, str]  # in refs/colibri, and the notes
     others: dict[str, str]
-    remotes: tuple[str, ...]  # their names
+    remotes: dict[str, str]  # their names, and the marks of their addresses
     problems: tuple[Found, ...]
 
     def of_log(self, log: str) -> list[str]:
-        """The chain of a log, after what remotes were last seen to have of it."""
+        """The chain of a log, after what remotes were last seen to have of it, or had once."""
         tracked = [name for name in self.ours if is_tracking(name, log)]
+        tracked.sort(key=lambda name: self.remote(name) is None)
         return [*tracked, *(name for name in (f"{REFS}{log}",) if name in self.ours)]
 
     def remote(self, name: str) -> str | None:
         """The remote that a ref was fetched from, or pushed to; None if it is only here."""
-        for prefix in (FETCHED, TRACKING):
-            if name.startswith(prefix):
-                rest = name.removeprefix(prefix)
-                known = [one for one in self.remotes if rest.startswith(f"{one}/")]
-                return max(known, key=len, default=rest.partition("/")[0])
+        if name.startswith(FETCHED):
+            rest = name.removeprefix(FETCHED)
+            known = [one for one in self.remotes if rest.startswith(f"{one}/")]
+            return max(known, key=len, default=rest.partition("/")[0])
+        if name.startswith(TRACKING) and not self.formerly(name):
+            return name.removeprefix(TRACKING).partition("/")[0]
         return None
+
+    def formerly(self, name: str) -> str:
+        """Why a remote that had what a ref names is not known to have it now."""
+        return seen.formerly(name, self.remotes) if name.startswith((TRACKING, LOST)) else ""
 
 
 def is_tracking(name: str, log: str) -> bool:
-    return name.startswith(TRACKING) and name.endswith(f"/{log}")
+    return name.startswith((TRACKING, LOST)) and name.endswith(f"/{log}")
 
 
 def read(repository: Repository, log: str) -> Refs:
@@ -52,9 +59,7 @@ def read(repository: Repository, log: str) -> Refs:
             problems.append(unread("ref", name, "git cannot read this ref"))
     others, problem = _listed(repository)
     problems += [unread("trailer", "the branches", problem)] if problem else []
-    return Refs(
-        ours, {**others, **_heads(repository)}, tuple(remotes.names(repository)), tuple(problems)
-    )
+    return Refs(ours, {**others, **_heads(repository)}, remotes.marks(repository), tuple(problems))
 
 
 def _listed(repository: Repository, *below: str) -> tuple[dict[str, str], GitError | None]:

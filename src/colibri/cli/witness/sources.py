@@ -40,7 +40,7 @@ def ends(repository: Repository, log: str, refs: Refs) -> Iterator[Found]:
     """The newest commit of each chain of a log, and what branches hold of it now; GitError."""
     for name in refs.of_log(log):
         for entry in filter(None, chain.entries(repository, [Commit(refs.ours[name])], "")):
-            yield _of_entry(entry, "ref", name, refs.remote(name))
+            yield _of_entry(entry, "ref", name, refs)
     yield from _tips(repository, log, refs)
 
 
@@ -56,7 +56,7 @@ def chains(repository: Repository, log: str, refs: Refs) -> Iterator[Found]:
                 new = [commit for commit in page if commit.id not in known]
                 known.update(commit.id for commit in new)
                 for entry, before in _followed(repository, new, ""):
-                    yield _of_entry(entry, "ref", name, refs.remote(name), before)
+                    yield _of_entry(entry, "ref", name, refs, before)
                 if len(new) < len(page):
                     break  # and so are all before it
         except GitError as problem:
@@ -81,13 +81,11 @@ def _is_same(entry: Entry, before: Entry) -> bool:
     return (entry.text, entry.signature) == (before.text, before.signature)
 
 
-def _of_entry(
-    entry: Entry, kind: Kind, ref: str, remote: str | None, before: Entry | None = None
-) -> Found:
+def _of_entry(entry: Entry, kind: Kind, ref: str, refs: Refs, before: Entry | None = None) -> Found:
     wrong = entry.problem or (chain.extends(entry, before) if before else "")
-    held = (entry.checkpoint, remote, entry.text, entry.signature, wrong)
-    told = accepted.of_commit(entry, before)
-    return Found(kind, entry.commit, ref, moment(entry.at), *held, told, entry.accepted)
+    held = (entry.checkpoint, refs.remote(ref), entry.text, entry.signature, wrong)
+    told = (accepted.of_commit(entry, before), entry.accepted, refs.formerly(ref))
+    return Found(kind, entry.commit, ref, moment(entry.at), *held, *told)
 
 
 # Branches, and messages of commits.
@@ -110,8 +108,9 @@ def history(repository: Repository, log: str, refs: Refs) -> Iterator[Found]:
         return
     present = [name for name, fact in zip(everything, facts, strict=True) if _is_commit(fact)]
     there = {everything[name]: name for name in present if refs.remote(name)}
+    former = {everything[name]: name for name in present if refs.formerly(name)}
     here = {everything[name]: name for name in present if not refs.remote(name)}
-    for starts, known in ((there, ()), (here, there)):
+    for starts, known in ((there, ()), (former, there), (here, there | former)):
         try:
             for page in _naming(repository, log, starts, known):
                 yield from _messages(repository, log, page, refs)
@@ -174,7 +173,7 @@ def _messages(repository: Repository, log: str, page: list[_Named], refs: Refs) 
     names = {commit.id: ref for commit, ref in made.items()}
     for entry, before in _followed(repository, [*made], f"{log}/"):
         name = names[entry.commit]
-        yield _of_entry(entry, "branch", name, refs.remote(name), before)
+        yield _of_entry(entry, "branch", name, refs, before)
 
 
 class _Said(NamedTuple):
@@ -209,7 +208,7 @@ def _branches(refs: Refs) -> dict[str, str]:
         for name in every
         if name.startswith((FETCHED, "refs/heads/")) or (name in refs.ours and "/heads/" in name)
     ]
-    names.sort(key=lambda name: refs.remote(name) is None)
+    names.sort(key=lambda name: (refs.remote(name) is None, not refs.formerly(name)))
     return {every[name]: name for name in reversed(names)}
 
 
@@ -218,7 +217,7 @@ def _tips(repository: Repository, log: str, refs: Refs) -> Iterator[Found]:
     for entry in chain.entries(repository, [Commit(id) for id in first], f"{log}/"):
         if entry is not None:
             name = first[entry.commit]
-            yield _of_entry(entry, "branch", name, refs.remote(name))
+            yield _of_entry(entry, "branch", name, refs)
 
 
 def others(repository: Repository, log: str, refs: Refs) -> list[Found]:
@@ -242,7 +241,7 @@ def _other_chains(repository: Repository, log: str, refs: Refs) -> Iterator[Foun
     for entry in chain.entries(repository, [Commit(id) for id in commits], ""):
         if entry is not None:
             name = commits[entry.commit]
-            yield _of_entry(entry, "ref", name, refs.remote(name))
+            yield _of_entry(entry, "ref", name, refs)
 
 
 def _other_folders(repository: Repository, log: str, refs: Refs) -> Iterator[Found]:
@@ -257,7 +256,7 @@ def _other_folders(repository: Repository, log: str, refs: Refs) -> Iterator[Fou
             folder = f"colibri/{name.decode()}"
             if folder != log and (entry := chain.newest(repository, of[tree], f"{folder}/")):
                 ref = tips[of[tree]]
-                yield _of_entry(entry, "branch", ref, refs.remote(ref))
+                yield _of_entry(entry, "branch", ref, refs)
 
 
 def in_text(text: str, log: str) -> Iterator[Checkpoint]:
