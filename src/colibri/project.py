@@ -2,7 +2,8 @@
 
 A project given by name is used as it is. Otherwise the search starts in the client's directory and
 takes the nearest directory upwards that has a ledger, else the root of the git repository, else
-the starting directory. Work trees of one repository share the ledger of its main work tree.
+the starting directory. Work trees of one repository share the ledger of its main work tree. A
+submodule is a repository of its own, and so is one whose git directory is elsewhere.
 
 Other users may be able to put files into a parent directory. So a ledger or a repository counts
 only if the user owns it, and a directory that everybody may write, or the user's home, never does.
@@ -14,6 +15,7 @@ import stat
 
 LEDGER = os.path.join("data", "colibri.db")
 _MOST_BYTES = 4096  # of one of git's files that holds a path
+_MOST_SETTINGS = 1 << 20  # bytes of a repository's configuration
 _GIT_FILE = "gitdir:"
 
 
@@ -72,15 +74,19 @@ def _root_of(directory: str) -> str | None:
     link = os.path.join(directory, ".git")
     if _is_ours(link, stat.S_IFDIR):
         return directory if _is_ours(os.path.join(link, "HEAD"), stat.S_IFREG) else None
-    if not _is_ours(link, stat.S_IFREG):
-        return None
-    text = _line(link)
-    if not text.startswith(_GIT_FILE):
-        return None
-    git = os.path.realpath(os.path.join(directory, text.removeprefix(_GIT_FILE).strip()))
+    git = named_by(link)
     if not _is_ours(git, stat.S_IFDIR):
         return None
     return _main_tree(git, link) or directory
+
+
+def named_by(link: str) -> str:
+    """The git directory that a file .git names; "" if it is no such file of the user's."""
+    text = _line(link)
+    if not text.startswith(_GIT_FILE):
+        return ""
+    named = text.removeprefix(_GIT_FILE).strip()
+    return os.path.realpath(os.path.join(os.path.dirname(link), named))
 
 
 def _main_tree(git: str, link: str) -> str | None:
@@ -89,23 +95,64 @@ def _main_tree(git: str, link: str) -> str | None:
     if not common or not back:
         return None  # a submodule, or a repository whose git directory is elsewhere
     shared = os.path.realpath(os.path.join(git, common))
-    main = os.path.dirname(shared)
+    main = work_tree_of(shared) or os.path.dirname(shared)
     agrees = os.path.realpath(os.path.join(git, back)) == os.path.realpath(link)
     within = os.path.dirname(git) == os.path.join(shared, "worktrees")
     return main if agrees and within and _is_main(main, shared) else None
 
 
 def _is_main(main: str, shared: str) -> bool:
-    usual = shared == os.path.join(main, ".git")
-    return usual and _is_ours(shared, stat.S_IFDIR) and _is_private(main)
+    link = os.path.join(main, ".git")
+    agrees = shared in (link, named_by(link))
+    return agrees and _is_ours(shared, stat.S_IFDIR) and _is_private(main)
+
+
+def work_tree_of(git: str) -> str:
+    """The work tree that a git directory names itself, as one of a submodule does; else ""."""
+    named = core_settings(git).get("worktree", "")
+    return os.path.realpath(os.path.join(git, named)) if named else ""
+
+
+def core_settings(git: str) -> dict[str, str]:
+    """The section `core` of a repository's configuration; files that it includes are not read."""
+    found: dict[str, str] = {}
+    for name in ("config", "config.worktree"):
+        section = ""
+        for line in _text(os.path.join(git, name), _MOST_SETTINGS).splitlines():
+            rest = line.strip()
+            if rest.startswith("["):
+                section, _, rest = rest[1:].partition("]")
+            key, equals, value = rest.partition("=")
+            if equals and section.strip().lower() == "core":
+                found[key.strip().lower()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> str:
+    """A value as git writes it: quoted where it has to be, perhaps with a comment after it."""
+    found, is_quoted, letters = "", False, iter(text)
+    for letter in letters:
+        if letter == "\\":
+            found += next(letters, "")
+        elif letter == '"':
+            is_quoted = not is_quoted
+        elif letter in "#;" and not is_quoted:
+            break
+        else:
+            found += letter
+    return found.rstrip()
 
 
 def _line(path: str) -> str:
     """The one line of a file; empty if the file is missing, not ours or not text."""
+    return _text(path, _MOST_BYTES).strip()
+
+
+def _text(path: str, most: int) -> str:
     if not _is_ours(path, stat.S_IFREG):
         return ""
     try:
         with open(path, "rb") as file:
-            return os.fsdecode(file.read(_MOST_BYTES)).strip()
+            return os.fsdecode(file.read(most))
     except OSError:
         return ""

@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Path:
     return repository(tmp_path / "project")
 
 
-FORMS = ("sha1", "sha256", "a linked work tree", "packed", "a folder in it")
+FORMS = ("sha1", "sha256", "a linked work tree", "packed", "a folder in it", "separate")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -52,6 +52,8 @@ def test_it_reports_what_git_reports(tmp_path: Path, form: str) -> None:
     if form == "a linked work tree":
         plain(folder, "worktree", "add", "-q", "../linked")
         folder = tmp_path / "linked"
+    if form == "separate":
+        plain(folder, "init", "-q", "--separate-git-dir", "../apart")
     if form == "packed":
         plain(folder, "gc", "-q")
     if form == "a folder in it":
@@ -105,8 +107,9 @@ def _links_inside(project: Path) -> None:
 
 
 def _another_repository(project: Path) -> None:
-    (project / ".git").rename(project.parent / "theirs")
-    (project / ".git").write_text(f"gitdir: {project.parent / 'theirs'}\n")
+    (project.parent / "theirs").mkdir()
+    (project / ".git").rename(project.parent / "theirs" / ".git")
+    (project / ".git").write_text(f"gitdir: {project.parent / 'theirs' / '.git'}\n")
 
 
 def _a_pipe(project: Path) -> None:

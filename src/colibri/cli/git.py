@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
+from colibri import project as projects
 from colibri.cli import process
 from colibri.config import bare_environment
 
@@ -139,14 +140,15 @@ class Repository:
 def find(directory: str) -> Repository | None:
     """The repository that a directory is in, found without git; None if none can be trusted.
 
-    It must belong to this user, and a linked work tree must be named by its repository in return
-    and be kept there: a file in .git could name any other repository as the one that it shares.
+    It must belong to this user. A linked work tree must be named by its repository in return and be
+    kept there, and a git directory elsewhere must not be that of another work tree: a file .git
+    could name any other repository.
     """
     at = os.path.realpath(directory)
     while not os.path.lexists(entry := os.path.join(at, ".git")):
         if at == (at := os.path.dirname(at)):
             return None
-    own = _linked(entry) if is_ours(entry, stat.S_ISREG) else entry
+    own = _elsewhere(entry) if is_ours(entry, stat.S_ISREG) else entry
     common = os.path.normpath(os.path.join(own, _line(os.path.join(own, "commondir")) or "."))
     parts = (own, common, os.path.join(common, "objects"), os.path.join(common, "refs"))
     kept = own == common or os.path.dirname(own) == os.path.join(common, "worktrees")
@@ -282,11 +284,33 @@ def parse_settings(listed: bytes) -> list[tuple[str, str]]:
 # The repository, looked at without git.
 
 
-def _linked(entry: str) -> str:
-    """The git directory that the file .git of a linked work tree names; "" unless both agree."""
-    text = _line(entry) or ""
-    own = os.path.normpath(os.path.join(os.path.dirname(entry), text.removeprefix("gitdir: ")))
-    return own if _line(os.path.join(own, "gitdir")) == entry else ""
+def _elsewhere(entry: str) -> str:
+    """The git directory that a file .git names; "" unless it belongs to this work tree.
+
+    A linked work tree is named in `gitdir`, that of a submodule in core.worktree. One that was made
+    with --separate-git-dir names none. Then it must not be the usual place of another one's, nor
+    within one, nor bare.
+    """
+    own = projects.named_by(entry)
+    if not own or os.path.lexists(back := os.path.join(own, "gitdir")):
+        named = os.path.normpath(os.path.join(own, _line(back) or "")) if own else ""
+        return own if named == entry else ""
+    core = projects.core_settings(own)
+    if "worktree" in core:
+        return own if projects.work_tree_of(own) == os.path.dirname(entry) else ""
+    is_apart = ".git" not in own.split(os.sep) and core.get("bare", "false") == "false"
+    return own if is_apart and not os.path.lexists(os.path.join(own, "commondir")) else ""
+
+
+def problem(directory: str) -> str:
+    """Why there is no repository that can be trusted, for people; "" if there is none at all."""
+    at = os.path.realpath(directory)
+    while not os.path.lexists(entry := os.path.join(at, ".git")):
+        if at == (at := os.path.dirname(at)):
+            return ""
+    if not is_ours(entry, stat.S_ISREG) or not (own := projects.named_by(entry)):
+        return f"{entry} is not a git directory of yours"
+    return f"{entry} names {own}, which does not name {at} as its work tree"
 
 
 def is_ours(path: str, is_kind: Callable[[int], bool]) -> bool:

@@ -208,6 +208,9 @@ def _address(repository: Repository, remote: Remote) -> Iterator[str]:
 
 
 def _repository_at(path: str) -> Repository | None:
+    if git.is_ours(os.path.join(path, ".git"), stat.S_ISREG):  # a submodule, or a git dir elsewhere
+        found = git.find(path)
+        return found if found and found.work_tree == os.path.realpath(path) else None
     for place in (os.path.join(path, ".git"), path, f"{path}.git"):
         own = os.path.realpath(place)
         parts = (own, os.path.join(own, "objects"), os.path.join(own, "refs"))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from colibri import project as projects
 from colibri.cli import git, remotes
 from colibri.cli.git import GitError, Repository
 from colibri.cli.witness import seen
@@ -116,7 +117,10 @@ def _named(common: str, log: str) -> Iterator[str]:
 def without_git(directory: str, log: str, problem: object) -> list[Found]:
     """What is known of a log in a repository that git cannot be asked about."""
     at = os.path.realpath(directory)
-    while not os.path.isdir(entry := os.path.join(at, ".git")):
+    while not os.path.lexists(entry := os.path.join(at, ".git")):
         if at == (at := os.path.dirname(at)):
             return []
-    return [unread("ref", name, problem) for name in dict.fromkeys(_named(entry, log))]
+    own = entry if os.path.isdir(entry) else projects.named_by(entry)
+    above = own.rpartition(f"{os.sep}worktrees{os.sep}")[0]  # which another work tree shares
+    names = [name for one in (own, above) if one for name in _named(one, log)]
+    return [unread("ref", name, problem) for name in dict.fromkeys(names)]

@@ -49,6 +49,9 @@ def run(options: argparse.Namespace) -> int:
 def require(project: str) -> Repository:
     """The repository of a project; a Complaint if there is none."""
     found = git.find(project)
+    if found is None and (problem := git.problem(project)):
+        hint = "if it is its git directory, git config core.worktree PATH tells it so"
+        raise Complaint(f"{project} is not in a git repository of yours: {problem}", hint)
     if found is None:
         raise Complaint(
             f"{project} is not in a git repository of yours",
