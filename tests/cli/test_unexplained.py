@@ -112,3 +112,18 @@ def test_what_is_not_known_is_reported(
     assert changes(colibri, work)["problem"] == "there is no git"
     shutil.rmtree(work.folder / ".git")
     assert changes(colibri, work)["problem"] == unexplained.NO_REPOSITORY
+
+
+def test_the_commit_at_which_a_shallow_clone_ends_is_no_change_of_all_files(
+    work: Work, colibri: Printed, tmp_path: Path
+) -> None:
+    """Specification 23.9: to git it seems to add every file that there is."""
+    (work.folder / ".gitignore").write_text("*.html\ndata/\n")
+    for text in ("one\n", "two\n"):
+        work.edit("a", text)
+        work.commit()
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", work.folder.as_uri(), str(clone))
+    shutil.copytree(work.folder / "data", clone / "data")
+    work.folder = clone
+    assert changes(colibri, work) == {**NOTHING, "more": True}

@@ -181,6 +181,46 @@ def test_a_rebase_changes_commits_and_no_reason(
     assert check_lines(colibri, folder) > 100
 
 
+def test_where_a_shallow_clone_ends_no_commit_is_named_as_the_origin(
+    story: Path, colibri: Printed, tmp_path: Path
+) -> None:
+    """Specification 19.11: git blames its oldest commit for all that is older."""
+    folder, depth = tmp_path / "shallow", 50
+    git(tmp_path, "clone", "-q", "--depth", str(depth), story.as_uri(), str(folder))
+    shutil.copytree(story / "data", folder / "data")
+    oldest = COMMITS - depth
+    end = git(folder, "rev-list", "--max-parents=0", "HEAD")
+    log = git(folder, "log", "--format=%s/%H").splitlines()
+    commits = {subject: commit for subject, commit in (line.split("/") for line in log)}
+    cut: list[int] = []
+    for name in (*FILES[:2], RENAMED_TO):
+        lines = (folder / name).read_text().splitlines()
+        for version in why(colibri, folder, f"{name}:1-{len(lines)}"):
+            for first, last in version["lines"]:
+                made = {int(line.split()[0]) for line in lines[first - 1 : last]}
+                if version["state"] == "cut":
+                    cut += made
+                    assert (version["commit"], version["certain"]) == (end, False)
+                    assert not any(deed["left_content"] for deed in version["deeds"])
+                else:
+                    (number,) = made
+                    check_line(version, number, commits)
+    assert max(cut) <= oldest and len(set(cut)) > 10
+    place = str(folder / FILES[0])
+    assert why(colibri, folder, FILES[0])[-1]["state"] == "cut"
+    number = next(n for n, line in enumerate(lines_of(folder), 1) if int(line.split()[0]) < oldest)
+    _, out, _ = colibri(folder, "why", f"{place}:{number}")
+    said = " ".join(out.split())
+    assert f"commit {end[:12]} or older" in said
+    assert "the history of this clone is cut off at that commit" in said
+    git(folder, "fetch", "-q", "--unshallow")
+    assert check_lines(colibri, folder) > 100
+
+
+def lines_of(folder: Path) -> list[str]:
+    return (folder / FILES[0]).read_text().splitlines()
+
+
 # Small histories.
 
 

@@ -176,6 +176,12 @@ def checked_out(repository: Repository, branch: str) -> Iterator[str]:
             yield own
 
 
+def shallow(repository: Repository) -> frozenset[str]:
+    """The commits at which a shallow clone ends: those before them were not fetched."""
+    path = os.path.join(repository.common, "shallow")
+    return frozenset(os.fsdecode(newest_bytes(path, MAX_OUTPUT)).split())
+
+
 def head(own: str) -> str | None:
     """What the HEAD of a git directory holds: the name of a branch, or a commit."""
     return _line(os.path.join(own, "HEAD"))

@@ -49,10 +49,11 @@ of its repository. git runs without the settings of the repository, for 10 secon
 
 --json prints path, lines [first, last] (null for a whole file) and versions [{commit, path, author,
 authored_at, subject, lines [[first, last]], state (explained, likely, unexplained; unchanged:
-renamed only), certain (that all deeds are a part of it), shared (several tasks), tasks [{task_id,
-title, status}], deeds [{seq, at, session, task, agent, host, tree, path, sha256, before (the same
-when the edit began), left_content}], decisions [{seq, created_at, session_id, task_id, agent_id,
-content}]}]; what is not committed has no commit, author, authored_at and subject.
+renamed only; cut: a shallow clone ends there, so it may be older), certain (that all deeds are a
+part of it), shared (several tasks), tasks [{task_id, title, status}], deeds [{seq, at, session,
+task, agent, host, tree, path, sha256, before (the same when the edit began), left_content}],
+decisions [{seq, created_at, session_id, task_id, agent_id, content}]}]; what is not committed has
+no commit, author, authored_at and subject.
 
 Exit codes: 0 shown, even if no deed explains it, 1 no such file or line, not a text, outside the
 project, or no repository, 73 configuration, 75 resource.
@@ -202,7 +203,8 @@ def _show(name: str, told: dict[str, Any]) -> None:
         at = told["authored_at"] and times.shown(told["authored_at"])
         renamed = None if told["path"] == name else f"as {told['path']}"
         by = (_names((told["author"], at, renamed)), "dim")
-        head = (f"  commit {told['commit'][:12]}  {told['subject']}  ", by)
+        older = " or older" if told["state"] == "cut" else ""
+        head = (f"  commit {told['commit'][:12]}{older}  {told['subject']}  ", by)
         terminal.line((place, "bold"), *head, hang=2)
     terminal.line(
         ("  " + _verdict(told), "" if told["state"] == "explained" else "refused"), hang=2
@@ -221,9 +223,19 @@ def _show(name: str, told: dict[str, Any]) -> None:
 def _verdict(told: dict[str, Any]) -> str:
     if told["state"] == "unchanged":
         return "renamed, or its mode changed; its content did not"
-    if told["state"] == "unexplained":
-        none = "no deed explains it: none left the file with this content"
-        return f"{none}; these edited it before:" if told["deeds"] else none
+    if told["state"] in ("cut", "unexplained"):
+        what, rest = {
+            "cut": (
+                "the history of this clone is cut off at that commit, so it may be older than that;"
+                " git fetch --unshallow brings the rest",
+                "these edited it up to then",
+            ),
+            "unexplained": (
+                "no deed explains it: none left the file with this content",
+                "these edited it before",
+            ),
+        }[told["state"]]
+        return f"{what}; {rest}:" if told["deeds"] else what
     if told["state"] == "likely":
         return (
             "likely these: they left another version with lines that it adds; a rebase, a merge or"

@@ -15,6 +15,9 @@ tree, before a branch was left, is no part of it. That is not certain, and the a
 If no edit left the content, because a rebase, a merge or a person changed it afterwards, edits are
 likely that left another version with lines that this one adds. Such versions are in commits that a
 rebase replaced, or on other branches.
+
+The oldest commits of a shallow clone seem to add every line that is older than they are. Nothing
+can be told of their change; the edits up to then are listed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +36,7 @@ from colibri.store.connection import Connection
 from colibri.store.deed_list import Edit
 
 LATER = "~"  # sorts after every time
+MOST_EARLIER = 20  # edits that are listed where the history ends
 TELLING = 4  # characters that a line needs to be told from any other
 
 Digests = frozenset[str]
@@ -47,7 +51,7 @@ class Explained(NamedTuple):
 
     version: Version
     edits: Sequence[Edit]
-    state: Literal["explained", "likely", "unexplained", "unchanged"]
+    state: Literal["explained", "likely", "unexplained", "unchanged", "cut"]
     certain: bool = True
 
     @property
@@ -113,6 +117,8 @@ class _Change(NamedTuple):
         names = {version.path, previous.path if previous else version.path}
         mine = [edit for edit in every if edit.path in names]
         in_time = [edit for edit in mine if edit.at < _after(version.time)]
+        if version.cut:
+            return Explained(version, in_time[-MOST_EARLIER:], "cut", False)
         left = [edit for edit in in_time if edit.sha256 in self.now][-1:]
         left = (
             left or [edit for edit in mine if edit.sha256 in self.now][:1]

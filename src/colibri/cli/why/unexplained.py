@@ -76,10 +76,12 @@ def _committed(repository: Repository, since: str, until: str | None) -> Iterato
     most = f"--max-count={MOST_COMMITS + 1}"
     text = git.run(repository, "log", *how, *when, most, "--branches", "HEAD", "--")
     changes, count = _parsed(text)
+    ends = git.shallow(repository)  # where a clone ends, a commit seems to add all that there is
+    changes, left = [one for one in changes if one[1] not in ends], len(changes)
     held = versions.hashed(repository, (blob for *_, blob in changes), MOST_BYTES)
     for path, commit, blob in changes:
         yield _Change(path, commit, held.get(blob))
-    if count > MOST_COMMITS:
+    if count > MOST_COMMITS or len(changes) < left:
         yield _Change("", None, None)
 
 

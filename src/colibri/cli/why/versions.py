@@ -34,6 +34,7 @@ class Version(NamedTuple):
     subject: str | None
     previous: Place | None  # the file before it, if there was one
     lines: tuple[range, ...] = ()
+    cut: bool = False  # the clone is shallow and ends here: what it held may be older
 
     @property
     def place(self) -> Place | None:
@@ -56,7 +57,9 @@ def blame(repository: Repository, path: str, lines: range) -> list[Version]:
         elif line and not line.startswith(b"\t"):
             name, _, value = line.partition(b" ")
             facts.setdefault(commit, {}).setdefault(name, value)
-    return [_blamed(one, facts[one], tuple(found[one])) for one in found]
+    ends = git.shallow(repository)
+    blamed = [_blamed(one, facts[one], tuple(found[one])) for one in found]
+    return [one._replace(cut=one.commit in ends) for one in blamed]
 
 
 def _blamed(commit: bytes, facts: dict[bytes, bytes], lines: tuple[range, ...]) -> Version:
@@ -100,13 +103,15 @@ def history(repository: Repository, path: str) -> list[Version]:
     words = ("--follow", "-c", f"--format={_FORMAT}", "--name-status", "-z", "HEAD", "--", path)
     fields = iter(git.run(repository, "log", *words).split(b"\0"))
     found: list[Version] = []
+    ends = git.shallow(repository)
     commit = next(fields)
     while commit:
         parents, author, time, subject = (_text(next(fields)) for _ in range(4))
         status, names = _change(fields)
         previous = None if status == "A" else Place(parents.split()[0], names[0])
         if status != "D":
-            found.append(Version(names[-1], _text(commit), author, int(time), subject, previous))
+            made = Version(names[-1], _text(commit), author, int(time), subject, previous)
+            found.append(made._replace(cut=made.commit in ends))
         commit = next(fields)
     return found
 
