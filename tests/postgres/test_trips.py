@@ -2,31 +2,40 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
+from colibri.store import log_tree
+from colibri.store.verify import SLICE
+from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, Server
 from tests.support.far import Far, socket_of
-from tests.support.postgres import fresh_schema, server
+from tests.support.ledger_writer import in_memory
+from tests.support.postgres import connection, copying, fresh_schema, server
 
 QUIET: Any = {"COLIBRI_HEALTH_INTERVAL_MS": "1000000"}  # no health check in between
 AHEAD = ["GATHER", "ANALYZE", "PLAN", "APPLY"]
-# The most trips of each tool, in a small ledger; reading takes one to enter, one to exit and flush.
+LONG_TRIP_MS = 40  # so that no answer comes while questions are still being sent
+TRIPS_OF_A_SLICE = 16  # of 10,000 records, in a longer one,
+AROUND = 25  # and besides, for all tables
+MOST = 5  # trips of any call, in a small ledger
+# Of these fewer; reading takes one to enter, one to exit and flush.
 TRIPS = {
+    "server_ping": 2,
+    "server_health": 2,
     "task_create": 2,
-    "task_update": 2,
+    "task_create with a dependency and a key": 2,
+    "task_update along several states, with a thought": 2,
+    "task_update to DONE": 2,
+    "task_update of texts": 2,
     "thought_record": 2,
-    "task_next_actions": 4,
-    "audit_session_start": 5,
-    "merkle_finalize": 5,
-    "task_list": 4,
-    "task_get": 3,
-    "thought_record_list": 4,
-    "merkle_root": 3,
     "skill_list": 2,
+    "task_get": 3,
+    "merkle_root": 3,
 }
 
 
@@ -38,20 +47,27 @@ def far() -> Iterator[Far]:
 
 
 class Counted:
-    """A server behind the proxy, whose trips are counted."""
+    """A server behind the proxy, whose trips are counted; `worst` has the last count of each kind
+    of call.
+    """
 
     def __init__(self, running: Server, far: Far) -> None:
         self.server = running
+        self.worst: dict[str, int] = {}
+        self.is_counting = False
         self._far = far
 
-    def __call__(self, tool: str, /, **arguments: Any) -> tuple[int, Any]:
-        self._settle()
+    def __call__(self, tool: str, how: str = "", /, **arguments: Any) -> Any:
+        """Make a call of some kind; its data, unless it must be refused."""
         before = self._far.trips
-        data = self.server.data(tool, **arguments)
-        self._settle()
-        return self._far.trips - before, data
+        result = self.server.call(tool, **arguments)
+        assert result["isError"] == how.startswith("refused"), result
+        if self.is_counting:
+            self.settle()
+            self.worst[f"{tool} {how}".strip()] = self._far.trips - before
+        return result.get("structuredContent", {}).get("data")
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Until nothing is on its way: a probe is recorded after its answer."""
         seen = -1
         while seen != self._far.trips:
@@ -66,37 +82,105 @@ def start(project: Path, far: Far, schema: str) -> Server:
 
 def test_a_change_takes_two_trips_and_no_tool_many(tmp_path: Path, far: Far) -> None:
     """Once the statements of a tool are prepared."""
-    worst: dict[str, int] = {}
-
-    def note(tool: str, **arguments: Any) -> Any:
-        trips, data = call(tool, **arguments)
-        worst[tool] = trips
-        return data
-
     with start(tmp_path, far, fresh_schema()) as running:
         call = Counted(running, far)
-        for _ in range(2):  # the first time prepares statements, and opens connections
-            session = note("audit_session_start", intent="count the trips", agent_id="ada")
-            mine = {"session_id": session["session_id"]}
-            first = note("task_create", title="one")["task_id"]
-            note("task_create", title="two", depends_on=[first], key=mine["session_id"])
-            note("task_next_actions", claim=True)
-            plan = {"type": "plan", "content": "look, then touch"}
-            note("task_update", task_id=first, status=AHEAD, thought=plan)
-            done = {"type": "reflection", "content": "it holds"}
-            note("task_update", task_id=first, status=["VERIFY", "DONE"], thought=done)
-            note("thought_record", type="decision", content="so be it", key="k")
-            for tool, arguments in (
-                ("task_list", {}),
-                ("task_get", {"task_id": first}),
-                ("thought_record_list", {}),
-                ("skill_list", {}),
-            ):
-                note(tool, **arguments)
-            note("merkle_finalize", **mine)
-            note("merkle_root", **mine)
-    assert {tool: trips for tool, trips in worst.items() if trips > TRIPS[tool]} == {}
-    assert worst.keys() == TRIPS.keys()
+        _use_every_tool(call, "S-1")  # prepares statements, and opens connections
+        call.settle()
+        call.is_counting, far.delay = True, LONG_TRIP_MS / 2000
+        _use_every_tool(call, "S-2")
+        far.delay = 0
+    allowed = {kind: TRIPS.get(kind, MOST) for kind in call.worst}
+    assert {kind: trips for kind, trips in call.worst.items() if trips > allowed[kind]} == {}
+    assert TRIPS.keys() <= call.worst.keys()
+    assert {kind.split()[0] for kind in call.worst} == {tool.name for tool in CATALOGUE}
+
+
+def _use_every_tool(call: Counted, session: str) -> None:
+    """Each kind of call that docs/tools.md describes, in one session."""
+    call("server_ping")
+    call("server_health")
+    call("skill_list")
+    call("audit_session_start", intent="count the trips", agent_id="ada")
+    call("audit_session_start", "with an id", session_id=session, intent="count", agent_id="ada")
+    call("audit_session_start", "to resume", session_id=session, resume=True)
+    mine = {"session_id": session, "agent_id": "ada"}
+    first, second = _change(call, mine)
+    _read(call, session, first, second)
+    call("audit_session_start", "about a task", intent="look", task_id=first, brief=False)
+    call("merkle_finalize", session_id=session)
+    call("merkle_finalize", "refused: sealed", session_id=session)
+    call("merkle_root", session_id=session)
+    thoughts = call("thought_record_list", "of a session", session_id=session)["records"]
+    call("merkle_root", "with a proof", session_id=session, proof_for=thoughts[3]["thought_id"])
+    call("audit_verify_chain")
+    call("audit_verify_chain", "of a session", session_id=session)
+    call("audit_verify_chain", "of a task", task_id=first)
+    call("audit_verify_chain", "of a task with dependencies", task_id=second)
+    call("audit_verify_chain", "refused: no such task", task_id="T-9999")
+
+
+def _change(call: Counted, mine: dict[str, str]) -> tuple[str, str]:
+    """Two tasks; the second depends on the first."""
+    first = call("task_create", title="one", project="far", assignee="ada", **mine)["task_id"]
+    keyed: Any = {"depends_on": [first], "key": mine["session_id"], "project": "far", **mine}
+    how = "with a dependency and a key"
+    second = call("task_create", how, title="two", **keyed)["task_id"]
+    call("task_create", "again, with its key", title="two", **keyed)
+    call("task_next_actions", **mine)
+    call("task_next_actions", "of a project", project="far", limit=100, **mine)
+    call("task_next_actions", "to claim", project="far", claim=True, **mine)
+    call("task_update", "to give it back", task_id=first, claim=False, **mine)
+    plan = {"type": "plan", "content": "look, then touch"}
+    how = "along several states, with a thought"
+    call("task_update", how, task_id=first, status=AHEAD, thought=plan, **mine)
+    call("task_update", "refused: blocked", task_id=second, status=AHEAD, **mine)
+    call("task_update", "of texts", task_id=first, description="more of it", **mine)
+    done = {"type": "reflection", "content": "it holds"}
+    call("task_update", "to DONE", task_id=first, status=["VERIFY", "DONE"], thought=done, **mine)
+    call("task_update", "of dependencies", task_id=second, depends_on=[], **mine)
+    call("task_update", "to claim", task_id=second, claim=True, **mine)
+    call("thought_record", type="decision", content="so be it", task_id=first, key="k", **mine)
+    again: Any = {"type": "decision", "content": "so be it", "task_id": first, "key": "k"}
+    call("thought_record", "again, with its key", **again, **mine)
+    for number in range(20):  # more than wait for the index of words
+        call.server.data("thought_record", type="analysis", content=f"word{number} seen", **mine)
+    return first, second
+
+
+def _read(call: Counted, session: str, first: str, second: str) -> None:
+    call("task_get", task_id=first)
+    call("task_get", "with dependencies", task_id=second)
+    call("task_get", "refused: no such task", task_id="T-9999")
+    call("task_list")
+    call("task_list", "with filters", status="DONE", project="far", assignee="ada")
+    call("task_list", "of a holder", holder=session, limit=1, offset=0)
+    call("task_list", "with words", search="o", project="far")
+    call("thought_record_list")
+    call("thought_record_list", "of a task", task_id=first, type="plan", order="newest")
+    call("thought_record_list", "with words", search="word1 seen so-be")
+    some: Any = {"session_id": session, "type": "analysis"}
+    call("thought_record_list", "with words, of a session", search="word1 seen", **some)
+    call("thought_record_list", "with words nobody said", search="nothing")
+
+
+def test_verifying_a_long_log_takes_few_trips_for_each_slice(tmp_path: Path, far: Far) -> None:
+    lab = in_memory()
+    for _ in range(2 * SLICE // 2):
+        lab.read()
+    while log_tree.is_behind(lab.db):
+        log_tree.keep(lab.db)
+    schema = fresh_schema(lab.log)
+    with closing(connection.connect(server().url())) as owner:
+        owner.execute(f"SET search_path = {schema}")
+        copying.copy(lab.db, owner, lambda done, every: None)
+    with start(tmp_path, far, schema) as running:
+        call = Counted(running, far)
+        call("task_list")
+        call.settle()
+        call.is_counting, far.delay = True, LONG_TRIP_MS / 2000
+        assert call("audit_verify_chain")["record_count"] > 2 * SLICE
+        far.delay = 0
+    assert MOST < call.worst["audit_verify_chain"] <= TRIPS_OF_A_SLICE * 2 + AROUND
 
 
 @pytest.mark.alone

@@ -121,12 +121,17 @@ def node_in(tree: Sequence[Sequence[bytes]]) -> Node:
 
 def prove_inclusion(node: Node, index: int, size: int) -> list[bytes]:
     """The audit path of a leaf in the tree of `size` leaves, from the bottom up."""
+    return [node(level, index) for level, index in inclusion_path(index, size)]
+
+
+def inclusion_path(index: int, size: int) -> list[tuple[int, int]]:
+    """Level and index of each node of that path."""
     if not 0 <= index < size:
         raise ValueError(f"no leaf {index} in a tree of {size}")
     path, level, last = [], 0, size - 1
     while last:
         if index ^ 1 <= last:
-            path.append(node(level, index ^ 1))
+            path.append((level, index ^ 1))
         index, last, level = index >> 1, last >> 1, level + 1
     return path
 

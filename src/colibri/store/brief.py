@@ -36,6 +36,14 @@ def write(db: Connection, own: str | None = None) -> str:
     """
     other = "" if own is None else "other "
     ask(db, own)
+    db.look_ahead(
+        (
+            lambda: [*_open_sessions(db, own)],
+            lambda: [*_in_progress(db, own)],
+            lambda: [*_newest_thoughts(db)],
+        ),
+        further=True,
+    )
     parts = [
         [_log(db), _board(db)],
         [] if own is None else _part("tasks that your session holds", _held(db, own)),

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from colibri.core.rows import Row
 
 Bindings = Sequence[Any] | Mapping[str, Any]
+Query = tuple[str, Sequence[Any]]  # a question for the seqs of thoughts, with its values
 
 
 class Cursor(Protocol):
@@ -48,9 +49,12 @@ class Connection(Protocol):
     def executemany(self, statements: str, sequenceofbindings: Iterable[Bindings]) -> Cursor:
         """Run statements for each of several bindings."""
 
-    def look_ahead(self, reads: Iterable[Callable[[], object]]) -> None:
+    def look_ahead(self, reads: Iterable[Callable[[], object]], *, further: bool = False) -> None:
         """If the database is far, send the first question of each of these functions at once; they
         are answered together, as long as nothing is changed before they are asked for.
+
+        To look further is to wait for what was sent ahead before, and to go on from there: then
+        it is the first question of each that has no answer yet.
         """
 
     def total_changes(self) -> int:
@@ -107,12 +111,15 @@ class ThoughtIndex(Protocol):
     def count(self, db: Connection, phrases: Sequence[str], most: int) -> int:
         """How many thoughts have one of some phrases, up to a number."""
 
+    def missing(self) -> "Query":
+        """The thoughts that are not in the index yet: all after the newest one in it."""
+
     def ranked(
-        self, db: Connection, phrases: Sequence[str], clause: str, values: Sequence[str], most: int
-    ) -> list[int]:
+        self, phrases: Sequence[str], clause: str, values: Sequence[str], most: int
+    ) -> "Query":
         """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
 
-    def newest(self, db: Connection, phrases: Sequence[Sequence[str]], most: int) -> list[int]:
+    def newest(self, phrases: Sequence[Sequence[str]], most: int) -> "Query":
         """The newest thoughts that have one phrase of each group."""
 
     def altered(self, db: Connection) -> Iterator[int]:
@@ -121,6 +128,10 @@ class ThoughtIndex(Protocol):
 
 class Engine(Protocol):
     """What each database does in its own way."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether each question takes a trip to another machine."""
 
     @property
     def task_search(self) -> TaskSearch: ...

@@ -1,6 +1,7 @@
 """Finds rows of deeds that do not match their records."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from colibri.core.report import MAX_LISTED
@@ -11,6 +12,7 @@ _COLUMNS = (
     *("exit", "late"),
 )
 _NUMBERS = ("seq", "exit")
+_OTHERS = "session = ? AND NOT seq BETWEEN ? AND ?"
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 
@@ -24,6 +26,16 @@ class Comparison:
         self._db = db
         self._first = first
         self._wrong: list[int] = []
+
+    def ask(self, last: int, session: str | None = None) -> None:
+        """Look ahead to the rows up to a seq, and to those after it, if all are of a small log."""
+        later = (
+            ("seq BETWEEN ? AND ?", (last + 1, _LAST - 1))
+            if session is None
+            else (_OTHERS, (session, self._first, last))
+        )
+        now = ("seq BETWEEN ? AND ?", (self._first, last))
+        self._db.look_ahead(partial(self._rows, *one) for one in (now, later))
 
     def go_on(self, right: Iterable[tuple[Any, ...]], last: int) -> None:
         """Compare the rows up to a seq with the rows that the records up to there require."""
@@ -39,19 +51,19 @@ class Comparison:
         self, session: str, later: Iterable[tuple[Any, ...]], first: int
     ) -> Iterator[str]:
         """The same for the records of one session, which were read from `first` on."""
-        self._compare(
-            later, "session = ? AND NOT seq BETWEEN ? AND ?", (session, first, self._first - 1)
-        )
+        self._compare(later, _OTHERS, (session, first, self._first - 1))
         return self._told()
 
     def _compare(
         self, right: Iterable[tuple[Any, ...]], where: str, values: tuple[object, ...]
     ) -> None:
+        wrong = {seq for seq, *_ in {*self._rows(where, values)} ^ {*right}}
+        self._wrong = [*self._wrong, *sorted(wrong)][:MAX_LISTED]
+
+    def _rows(self, where: str, values: tuple[object, ...]) -> Iterator[tuple[Any, ...]]:
         texts = [name for name in _COLUMNS if name not in _NUMBERS]
         query = f"FROM deeds WHERE {where}"
-        rows = self._db.engine.rows(self._db, _COLUMNS, query, values, texts=texts)
-        wrong = {seq for seq, *_ in {*rows} ^ {*right}}
-        self._wrong = [*self._wrong, *sorted(wrong)][:MAX_LISTED]
+        return self._db.engine.rows(self._db, _COLUMNS, query, values, texts=texts)
 
     def _told(self) -> Iterator[str]:
         for seq in self._wrong:

@@ -5,6 +5,7 @@ code that is wanted. Whatever cannot be told does not pass.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from colibri.core.canonical import MAX_INTEGER
@@ -173,7 +174,9 @@ def evidence_of(db: Connection, tasks: Iterable[str]) -> set[int]:
         "SELECT seq FROM ledger WHERE seq = ? AND kind = 'deed' OR seq = ? AND kind = 'deed.text'"
     )
     named = {seq for body in bodies for seq in _evidence(body)}
-    return {seq for one in named for (seq,) in db.execute(query, (one, one + 1))}
+    reads = [partial(db.execute, query, (one, one + 1)) for one in named]
+    db.look_ahead(reads)
+    return {seq for read in reads for (seq,) in read()}
 
 
 def _evidence(body: bytes | None) -> list[int]:

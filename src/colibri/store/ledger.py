@@ -138,16 +138,21 @@ def stretch(db: Connection, first: int, last: int, size: int) -> list[tuple[Any,
         return [*db.engine.records(db, _FROM, (first, last, size))]
 
 
-def creation_of(db: Connection, id: str) -> int:
-    """The record that creates a task; 0 if none does."""
-    query = "SELECT min(seq) FROM ledger WHERE task = ? AND kind = 'task'"
-    return db.execute(query, (id,)).get or 0
+def creation_of(db: Connection, id: str) -> Row | None:
+    """The record that creates a task, if one does."""
+    query = " FROM ledger WHERE task = ? AND kind = 'task' ORDER BY seq LIMIT 1"
+    return next(iter(db.engine.records(db, query, (id,))), None)
 
 
 def seqs_of_task(db: Connection, id: str) -> list[int]:
     """The records that name a task."""
     rows = db.execute("SELECT seq FROM ledger WHERE task = ? ORDER BY seq", (id,))
     return [seq for (seq,) in rows]
+
+
+def rows_of_task(db: Connection, id: str) -> list[Row]:
+    """The same, whole, even if a text in them is none."""
+    return db.engine.records(db, " FROM ledger WHERE task = ? ORDER BY seq", (id,))
 
 
 def deeds_of(db: Connection, session: str) -> list[int]:

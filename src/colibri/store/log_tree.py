@@ -42,7 +42,7 @@ def consistency(db: Connection, old: int, size: int) -> list[bytes]:
 
 def is_behind(db: Connection) -> bool:
     """Whether the roots of some complete parts are not kept."""
-    return _kept_count(db) < ledger.last_seq(db) // PART
+    return kept_count(db) < ledger.last_seq(db) // PART
 
 
 def keep(db: Connection) -> bool:
@@ -50,7 +50,7 @@ def keep(db: Connection) -> bool:
 
     Whether more are left: so that no call waits long for the lock, each transaction keeps BATCH.
     """
-    first = _kept_count(db)
+    first = kept_count(db)
     complete = ledger.last_seq(db) // PART
     end = min(first + BATCH, complete)
     made = GrowingTree().extend(_leaves(db, first * PART, end * PART))
@@ -72,7 +72,7 @@ def _tree(db: Connection, low: int, high: int) -> GrowingTree:
     return tree
 
 
-def _kept_count(db: Connection) -> int:
+def kept_count(db: Connection) -> int:
     """How many parts have a kept root, or would if none were missing."""
     count: int = db.execute("SELECT coalesce(max(idx) + 1, 0) FROM log_tree").get
     return count
@@ -105,7 +105,8 @@ class Comparison:
         """Without rows, nothing that is kept is looked at."""
         self._db = db
         self._tree = GrowingTree()
-        self._kept = _kept_count(db) if rows else 0
+        self._kept = kept_count(db) if rows else 0
+        self._read: dict[int, bytes] = {}  # kept roots, up to BATCH
         self._altered: list[str] = []
 
     def take(self, leaves: list[bytes]) -> None:
@@ -114,12 +115,21 @@ class Comparison:
         made = self._tree.extend(leaves) if first < self._kept else []
         if not made:
             return
-        query = "SELECT idx, hash FROM log_tree WHERE idx >= ? AND idx < ?"
-        kept = dict(self._db.execute(query, (first, first + len(made))).fetchall())
         for idx, root in enumerate(made[: self._kept - first], first):
-            if kept.get(idx) != root:
-                what = "is not theirs" if idx in kept else "is missing"
+            if idx % BATCH == 0:
+                self._read = self._roots(idx)
+            if self._read.get(idx) != root:
+                what = "is not theirs" if idx in self._read else "is missing"
                 self._altered.append(f"the kept hash of records {_span(idx)} {what}")
+
+    def _roots(self, first: int) -> dict[int, bytes]:
+        query = "SELECT idx, hash FROM log_tree WHERE idx >= ? AND idx < ?"
+        return dict(self._db.execute(query, (first, first + BATCH)).fetchall())
+
+    def ask(self) -> None:
+        """Look ahead to what is read of a small log."""
+        roots = (partial(self._roots, 0),) if self._kept else ()
+        self._db.look_ahead((*roots, lambda: [*self.altered()]))
 
     def altered(self) -> Iterator[str]:
         """What is kept and wrong, as far as the log was read."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from colibri.core import merkle
@@ -11,6 +12,8 @@ from colibri.store import claims, sessions, thought_rows, trail
 from colibri.store.append import Append
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session
+
+_PART = 100  # sessions whose trees are asked for at once
 
 if TYPE_CHECKING:  # it loads msgspec
     from colibri.core.check.sessions import Sessions
@@ -66,29 +69,37 @@ def sealed(db: Connection, id: str) -> Session:
     return session
 
 
+def ask(db: Connection, id: str, thought: str | None) -> None:
+    """Look ahead to a seal and, if one is given, to the place of a thought."""
+    place = () if thought is None else (partial(_index, db, id, thought),)
+    db.look_ahead((partial(sessions.get, db, id), *place))
+
+
 def prove(db: Connection, session: Session, thought: str) -> dict[str, Any]:
     """The inclusion proof of a thought of a sealed session; ERR_NOT_FOUND."""
-    index = _index(db, session, thought)
+    index = _index(db, session.session_id, thought)
     node = partial(_node, db, session.session_id)
-    path = merkle.prove_inclusion(node, index, session.record_count)
+    path = [(0, index), *merkle.inclusion_path(index, session.record_count)]
+    db.look_ahead(partial(node, *place) for place in path)
+    leaf, *hashes = (node(*place).hex() for place in path)
     return {
         "thought_id": thought,
         "index": index,
         "size": session.record_count,
-        "leaf": node(0, index).hex(),
-        "path": [hash.hex() for hash in path],
+        "leaf": leaf,
+        "path": hashes,
     }
 
 
-def _index(db: Connection, session: Session, thought: str) -> int:
+def _index(db: Connection, session: str, thought: str) -> int:
     seq = int(thought.removeprefix("R-"))
     index: int | None = db.execute(
-        "SELECT idx FROM thoughts WHERE seq = ? AND session = ?", (seq, session.session_id)
+        "SELECT idx FROM thoughts WHERE seq = ? AND session = ?", (seq, session)
     ).get
     if index is None or trail.thought_id(seq) != thought:
         raise Refused(
             "ERR_NOT_FOUND",
-            f"there is no thought {thought} in the session {session.session_id}:"
+            f"there is no thought {thought} in the session {session}:"
             " thought_record_list shows its thoughts",
             thought_id=thought,
         )
@@ -110,10 +121,12 @@ def altered(
 
     The rows of thoughts up to a seq have been compared already, if one is given.
     """
-    left = set(seen.known)
-    for session in sessions.every(db):
-        left.discard(session.session_id)
-        yield from _altered_session(db, seen, session)
+    left, every = set(seen.known), sessions.every(db)
+    while some := [*islice(every, _PART)]:
+        db.look_ahead(partial(_stored, db, session.session_id) for session in some)
+        for session in some:
+            left.discard(session.session_id)
+            yield from _altered_session(db, seen, session)
     for id in sorted(left):
         yield f"{id}: its row is missing"
     yield from thought_rows.altered(db, after=thoughts_after)
@@ -123,6 +136,11 @@ def altered_session(db: Connection, seen: "Sessions", session: Session) -> Itera
     """The same for one session."""
     yield from _altered_session(db, seen, session)
     yield from thought_rows.altered_rows(db, session=session.session_id)
+
+
+def ask_altered(db: Connection, id: str) -> None:
+    """Look ahead to what `altered_session` reads."""
+    db.look_ahead((partial(_stored, db, id), partial(thought_rows.ask_session, db, id)))
 
 
 def _altered_session(db: Connection, seen: "Sessions", session: Session) -> Iterator[str]:
@@ -137,12 +155,16 @@ def _tree_fits(db: Connection, session: Session) -> bool:
 
     Leaves that are not those of its thoughts could not have that root.
     """
-    stored: list[Any] = db.execute(
-        "SELECT level, idx, hash FROM merkle_nodes WHERE session = ? ORDER BY level, idx",
-        (session.session_id,),
-    ).fetchall()
+    stored = _stored(db, session.session_id)
     if session.root is None:
         return not stored
     tree = merkle.levels([hash or b"" for _, _, hash in stored[: session.record_count]])
     expected = [(n, i, hash) for n, row in enumerate(tree) for i, hash in enumerate(row)]
     return stored == expected and tree[-1] == [session.root]
+
+
+def _stored(db: Connection, session: str) -> list[Any]:
+    return db.execute(
+        "SELECT level, idx, hash FROM merkle_nodes WHERE session = ? ORDER BY level, idx",
+        (session,),
+    ).fetchall()

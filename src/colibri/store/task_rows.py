@@ -4,6 +4,7 @@ Reads through the engine: somebody may have stored bytes that are not text.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from colibri.core.check.tasks import Tasks
@@ -11,6 +12,14 @@ from colibri.store.connection import Connection
 from colibri.store.tasks import BLOCK, COLUMNS, NUMBERS, folded, get, task_id
 
 _TEXTS = {*COLUMNS} - NUMBERS
+
+
+def ask(db: Connection) -> None:
+    """Look ahead to what `altered` reads."""
+    search = db.engine.task_search
+    reads = (_all_dependencies, search.known, _lost, _has_wrong_counts)
+    rows = (lambda: next(search.texts(db), None), lambda: next(_rows(db), None))
+    db.look_ahead((*(partial(read, db) for read in reads), *rows))
 
 
 def of_task(db: Connection, id: str, replay: Tasks) -> Iterator[str]:
@@ -26,7 +35,7 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
     left = set(replay.known)
     search = db.engine.task_search
     indexed, texts = search.known(db), _Texts(search.texts(db))
-    for values in db.engine.rows(db, COLUMNS, "FROM tasks ORDER BY number", texts=_TEXTS):
+    for values in _rows(db):
         row: dict[str, Any] = dict(zip(COLUMNS, values, strict=True))
         id, number = row["task_id"], row["number"]
         wanted = folded(row["title"], row["description"]) if number <= indexed else None
@@ -43,10 +52,9 @@ def altered(db: Connection, replay: Tasks) -> Iterator[str]:
         yield f"{task_id(number)}: it has dependencies, but no row"
     for number in texts.left():
         yield f"{task_id(number)}: the search index has it, but it has no row"
-    rows = db.engine.rows(db, ("task", "session"), "FROM lost_claims", texts=("session",))
-    if {(task_id(number), session) for number, session in rows} != replay.lost:
+    if _lost(db) != replay.lost:
         yield "lost_claims does not say from which sessions tasks were taken"
-    if db.execute(_WRONG_COUNTS).get:
+    if _has_wrong_counts(db):
         yield "the totals in task_counts are not those of the rows"
 
 
@@ -93,6 +101,19 @@ _WRONG_COUNTS = f"""
     SELECT EXISTS (SELECT * FROM ({_COUNTED}) AS counted EXCEPT {_STORED})
         OR EXISTS ({_STORED} EXCEPT SELECT * FROM ({_COUNTED}) AS counted)
 """
+
+
+def _has_wrong_counts(db: Connection) -> bool:
+    return bool(db.execute(_WRONG_COUNTS).get)
+
+
+def _rows(db: Connection) -> Iterator[tuple[Any, ...]]:
+    return db.engine.rows(db, COLUMNS, "FROM tasks ORDER BY number", texts=_TEXTS)
+
+
+def _lost(db: Connection) -> set[tuple[str, str]]:
+    rows = db.engine.rows(db, ("task", "session"), "FROM lost_claims", texts=("session",))
+    return {(task_id(number), session) for number, session in rows}
 
 
 def _all_dependencies(db: Connection) -> dict[int, list[str]]:

@@ -124,8 +124,10 @@ def page(
     select = f"SELECT {', '.join(columns)} FROM tasks"
     if search is not None and search.split():
         matches = db.engine.task_search.find(db, search, *_clause(wanted))
-        shown, query = matches[offset : offset + limit], f"{select} WHERE number = ?"
-        made = [make(*row) for number in shown for row in db.execute(query, (number,))]
+        query = f"{select} WHERE number = ?"
+        reads = [partial(db.execute, query, (one,)) for one in matches[offset : offset + limit]]
+        db.look_ahead(reads)
+        made = [make(*row) for read in reads for row in read()]
         total = len(matches)
     else:
         rows = partial(_page, db, select, wanted, limit, offset)

@@ -1,6 +1,7 @@
 """Finds rows of thoughts that do not match the records or one another."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from colibri.core.ledger import load
@@ -9,7 +10,12 @@ from colibri.store import ledger
 from colibri.store.connection import Connection
 from colibri.store.trail import thought_id
 
-_COLUMNS = ("seq", "session", "idx", "task", "type")
+# Of an erased record neither type nor index is left, but its position among the others.
+_PLACE = """
+    CASE WHEN (SELECT body FROM ledger AS l WHERE l.seq = t.seq) IS NULL THEN (
+        SELECT count(*) FROM thoughts AS b WHERE b.session = t.session AND b.seq < t.seq) END
+"""
+_COLUMNS = ("seq", "session", "idx", "task", "type", _PLACE)
 _TEXTS = ("session", "task", "type")
 _START = -(2**63)  # a row may have any number
 _PART = 1_000  # rows that are compared at once
@@ -22,6 +28,25 @@ def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
         yield f"{thought_id(seq)}: only one of the ledger and the search index has it"
     if db.execute(_WRONG_COUNTS).fetchone():
         yield "the totals in thought_counts are not those of the rows"
+
+
+def ask(db: Connection, *, after: int | None) -> None:
+    """Look ahead to what `altered` reads."""
+    index, all_of_them = db.engine.thought_index, ("true", (), after)
+    db.look_ahead(
+        (
+            lambda: next(_wrong(db, *all_of_them), None),
+            lambda: next(_missing(db, *all_of_them), None),
+            lambda: next(index.altered(db), None),
+            lambda: db.execute(_WRONG_COUNTS),
+        )
+    )
+
+
+def ask_session(db: Connection, session: str) -> None:
+    """Look ahead to what `altered_rows` reads of a session."""
+    of = ("t.session = ?", (session,), None)
+    db.look_ahead((lambda: next(_wrong(db, *of), None), lambda: next(_missing(db, *of), None)))
 
 
 def altered_rows(
@@ -37,23 +62,27 @@ def _wrong(
     db: Connection, condition: str, values: tuple[str, ...], after: int | None
 ) -> Iterator[int]:
     query = f"FROM thoughts AS t WHERE {condition} AND seq > ? ORDER BY seq LIMIT ?"
+
+    def page(last: int) -> list[Any]:
+        return [*db.engine.rows(db, _COLUMNS, query, (*values, last, _PART), texts=_TEXTS)]
+
     last = _START if after is None else after
-    while rows := [*db.engine.rows(db, _COLUMNS, query, (*values, last, _PART), texts=_TEXTS)]:
-        records = {row.seq: row for row in ledger.rows(db, [row[0] for row in rows])}
+    while rows := page(last):
+        seqs = [row[0] for row in rows]
+        last = seqs[-1]
+        db.look_ahead((lambda: [*ledger.rows(db, seqs)], partial(page, last)))  # noqa: B023 - at once
+        records = {row.seq: row for row in ledger.rows(db, seqs)}
         for row in rows:
-            if not _is_right(db, row, records.get(row[0])):
+            if not _is_right(row, records.get(row[0])):
                 yield row[0]
-        last = rows[-1][0]
 
 
-def _is_right(db: Connection, row: tuple[Any, ...], record: Row | None) -> bool:
-    """Of an erased record neither type nor index is left, but its position among the others."""
-    seq, session, idx, task, type = row
+def _is_right(row: tuple[Any, ...], record: Row | None) -> bool:
+    _, session, idx, task, type, place = row
     if record is None or (record.kind, record.session, record.task) != ("thought", session, task):
         return False
     if record.body is None:
-        before = "SELECT count(*) FROM thoughts WHERE session = ? AND seq < ?"
-        return bool(idx == db.execute(before, (session, seq)).get)
+        return bool(idx == place)
     said = load(record.body)
     return (said["index"], said["type"]) == (idx, type)
 

@@ -16,7 +16,7 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
-from colibri.store.connection import Connection
+from colibri.store.connection import Connection, Query
 
 BATCH = 16  # fixed in every file: changing it takes a migration
 MOST_TERMS = 32  # of a query
@@ -73,29 +73,57 @@ def indexed(db: Connection) -> Iterator[tuple[int, str]]:
 
 
 def find(
-    db: Connection, question: str, clause: str, values: Sequence[str], order: str = "seq"
-) -> list[int]:
-    """The seqs of thoughts that have any of the words, best first, at most MOST_NEWEST.
+    db: Connection,
+    select: str,
+    question: str,
+    clause: str,
+    values: Sequence[str],
+    order: str = "seq",
+) -> list[Any]:
+    """The rows of thoughts that have any of the words, best first, at most MOST_NEWEST.
 
-    The clause is an additional condition on `thoughts`, with its values; `order` is the column that
+    `select` is up to its WHERE; in each of its rows the seq comes first and the body last. The
+    clause is an additional condition on `thoughts`, with its values; `order` is the column that
     decides which are the newest.
     """
-    terms = _terms(db, question)
-    if not terms:
+    where = (clause, values)
+    waiting = partial(_rows, db, select, db.engine.thought_index.missing())
+    known_terms = partial(_terms, db, question)
+    db.look_ahead((waiting, known_terms))
+    rows = waiting()
+    meets = [partial(_meets, db, row[0], *where) for row in rows]
+    db.look_ahead((known_terms, *meets), further=True)
+    if not (terms := known_terms()):
         return []
+    found = {row[0]: row for row, is_met in zip(rows, meets, strict=True) if is_met()}
+    found |= {row[0]: row for row in _best(db, select, terms, *where, order)}
+    scores = {seq: _score(_text(row[-1]), terms) for seq, row in found.items()}
+    best = sorted((seq for seq in scores if scores[seq]), key=lambda seq: (-scores[seq], -seq))
+    return [found[seq] for seq in best]
+
+
+def _best(
+    db: Connection,
+    select: str,
+    terms: Sequence[_Term],
+    clause: str,
+    values: Sequence[str],
+    order: str,
+) -> list[Any]:
+    """Those that the index ranks by the rarer words; if there are none, the newest."""
     known = [term for term in terms if term.thoughts]
-    rare, where = _rarest(known), (clause, values)
-    seqs: list[int] = []
-    if rare:
+    ranked, newest = [], _newest(db, known, clause, values, order) if known else []
+    if rare := _rarest(known):
         phrases = [phrase for term in rare for phrase in term.phrases]
-        seqs = db.engine.thought_index.ranked(db, phrases, *where, MOST_RANKED)
-    if known and not seqs:
-        seqs = _newest(db, known, *where, order)
-    texts = {seq: text for seq, text in _waiting(db) if _meets(db, seq, *where)}
-    if seqs:
-        texts |= _texts(db, f"WHERE t.seq IN ({', '.join('?' * len(seqs))})", seqs)
-    scores = {seq: _score(text, terms) for seq, text in texts.items()}
-    return sorted((seq for seq in scores if scores[seq]), key=lambda seq: (-scores[seq], -seq))
+        ranked = [db.engine.thought_index.ranked(phrases, clause, values, MOST_RANKED)]
+    db.look_ahead(partial(_rows, db, select, one) for one in (*ranked, *newest))
+    rows = [row for one in ranked for row in _rows(db, select, one)]
+    return rows or [row for one in newest for row in _rows(db, select, one)]
+
+
+def _rows(db: Connection, select: str, which: Query) -> list[Any]:
+    query, values = which
+    return db.execute(f"{select} WHERE t.seq IN ({query})", values).fetchall()
 
 
 def folded(text: str) -> str:
@@ -115,12 +143,7 @@ def _terms(db: Connection, question: str) -> list[_Term]:
     joined = (tuple(_WORD.findall(term)) for term in _TERM.findall(folded(question)))
     distinct = [*dict.fromkeys(words for words in joined if words)][:MOST_TERMS]
     index, most = db.engine.thought_index, max(1, MOST_ENDINGS // max(1, len(distinct)))
-    db.look_ahead(
-        (
-            partial(index.last, db),
-            *(partial(index.beginning, db, one[-1], most) for one in distinct),
-        )
-    )
+    db.look_ahead(partial(index.beginning, db, one[-1], most) for one in distinct)
     completed = [
         [" ".join([*first, word]) for word in index.beginning(db, last, most)]
         for *first, last in distinct
@@ -145,18 +168,17 @@ def _rarest(terms: Sequence[_Term]) -> list[_Term]:
 
 def _newest(
     db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str], order: str
-) -> list[int]:
+) -> list[Query]:
     """The newest with all of the words, then the newest with any; given a clause, just the newest
     that meet it.
     """
     if values:
         query = f"SELECT seq FROM thoughts WHERE true{clause} ORDER BY {order} DESC LIMIT ?"
-        some: list[Any] = db.execute(query, (*values, MOST_NEWEST)).fetchall()
-        return [seq for (seq,) in some]
+        return [(query, (*values, MOST_NEWEST))]
     index, most = db.engine.thought_index, MOST_NEWEST // 2
     groups = [term.phrases for term in terms]
     any_of_them = [[phrase for group in groups for phrase in group]]
-    return index.newest(db, groups, most) + index.newest(db, any_of_them, most)
+    return [index.newest(groups, most), index.newest(any_of_them, most)]
 
 
 def _waiting(db: Connection) -> Iterator[tuple[int, str]]:
@@ -168,7 +190,12 @@ def _waiting(db: Connection) -> Iterator[tuple[int, str]]:
 def _texts(db: Connection, which: str, values: Sequence[int]) -> Iterator[tuple[int, str]]:
     query = f"SELECT t.seq, l.body FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq {which}"
     for seq, body in db.execute(query, values):
-        yield seq, "" if body is None else json.loads(body)["content"]
+        yield seq, _text(body)
+
+
+def _text(body: bytes | None) -> str:
+    text: str = "" if body is None else json.loads(body)["content"]
+    return text
 
 
 def _meets(db: Connection, seq: int, clause: str, values: Sequence[str]) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from colibri.core.canonical import MAX_INTEGER
@@ -14,7 +15,11 @@ from colibri.store.connection import Connection
 from colibri.store.sessions import Session
 
 _SELECT = """
-    SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type, l.body
+    SELECT l.seq, l.leaf, l.at, l.session, l.task, l.agent, t.idx, t.type,
+        CASE WHEN l.body IS NULL THEN (
+            SELECT b.leaf FROM thoughts AS p JOIN ledger AS b ON b.seq = p.seq
+            WHERE p.session = l.session AND p.idx = t.idx - 1) END AS before,
+        l.body
     FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq
 """
 
@@ -96,11 +101,11 @@ def record(
 
 def get(db: Connection, seq: int) -> Thought:
     """The thought at a place of the ledger."""
-    return _thought(db, db.execute(f"{_SELECT} WHERE t.seq = ?", (seq,)).get)
+    return _thought(db.execute(f"{_SELECT} WHERE t.seq = ?", (seq,)).get)
 
 
-def _thought(db: Connection, row: Any) -> Thought:
-    seq, leaf, at, session, task, agent, index, type, body = row
+def _thought(row: Any) -> Thought:
+    seq, leaf, at, session, task, agent, index, type, before, body = row
     payload = None if body is None else json.loads(body)
     if index > MAX_INTEGER:  # nobody but a forger has counted so far
         raise ValueError(
@@ -116,18 +121,9 @@ def _thought(db: Connection, row: Any) -> Thought:
         type=type,
         content=ERASED if payload is None else payload["content"],
         created_at=at,
-        prev_hash=_leaf_before(db, session, index) if payload is None else payload["prev"],
+        prev_hash=(before or NO_LEAF).hex() if payload is None else payload["prev"],
         hash=leaf.hex(),
     )
-
-
-def _leaf_before(db: Connection, session: str, index: int) -> str:
-    leaf: bytes | None = db.execute(
-        "SELECT l.leaf FROM thoughts AS t JOIN ledger AS l ON l.seq = t.seq"
-        " WHERE t.session = ? AND t.idx = ?",
-        (session, index - 1),
-    ).get
-    return (leaf or NO_LEAF).hex()
 
 
 def find(
@@ -149,16 +145,14 @@ def find(
         db.look_ahead((page, partial(_count, db, wanted)))
         rows, total = page(), _count(db, wanted)
     else:
-        matches = thought_search.find(db, search, *_clause(wanted), _order(wanted))
+        matches = thought_search.find(db, _SELECT, search, *_clause(wanted), _order(wanted))
         if order != "best":
-            matches.sort(reverse=order == "newest")
-        shown, query = matches[offset : offset + limit], f"{_SELECT} WHERE t.seq = ?"
-        db.look_ahead(partial(db.execute, query, (seq,)) for seq in shown)
-        rows, total = (db.execute(query, (seq,)).get for seq in shown), len(matches)
+            matches.sort(key=itemgetter(0), reverse=order == "newest")
+        rows, total = matches[offset : offset + limit], len(matches)
     found: list[Thought] = []
     size = 0
     for row in rows:
-        thought = _thought(db, row)
+        thought = _thought(row)
         size += len(thought.content.encode())
         if found and most_bytes is not None and size > most_bytes:
             break
@@ -187,7 +181,7 @@ def decisions(
         " AND (t.task = ? OR t.session = ? AND t.task IS NULL) ORDER BY t.seq DESC LIMIT ?",
         (before, task, session, most),
     ).fetchall()
-    return [_thought(db, row) for row in rows]
+    return [_thought(row) for row in rows]
 
 
 def leaves(db: Connection, session: str) -> Iterator[tuple[int, bytes]]:
@@ -238,16 +232,20 @@ class Comparison:
     def go_on(self, right: Sequence[tuple[Any, ...]], last: int) -> None:
         """Compare the rows up to a seq with what the records up to there say they must hold."""
         try:
-            rows = self._db.execute(
-                "SELECT seq, session, idx, task, type FROM thoughts WHERE seq BETWEEN ? AND ?"
-                " ORDER BY seq",
-                (self._first, last),
-            ).fetchall()
+            rows = self.rows(last)
         except UnicodeDecodeError:
             self.fit = False
         else:
             self.fit = self.fit and _fit(rows, right)
         self._first = last + 1
+
+    def rows(self, last: int) -> list[tuple[Any, ...]]:
+        """The next rows, up to a seq."""
+        return self._db.execute(
+            "SELECT seq, session, idx, task, type FROM thoughts WHERE seq BETWEEN ? AND ?"
+            " ORDER BY seq",
+            (self._first, last),
+        ).fetchall()
 
 
 def _fit(rows: Sequence[tuple[Any, ...]], right: Sequence[tuple[Any, ...]]) -> bool:

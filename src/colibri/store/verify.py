@@ -4,7 +4,9 @@
 `check_range` at some records for themselves. task_verification.py looks at one task.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from colibri.core.check.kinds import Erasure, read_one
 from colibri.core.check.log import STRETCH, LogCheck
@@ -22,16 +24,33 @@ from colibri.store import (
     proofs,
     sessions,
     task_rows,
+    thought_rows,
     trail,
     witnessed,
 )
 from colibri.store.connection import Connection
 
 SLICE = 10_000  # records that are read in one transaction
+AHEAD = 4  # stretches that are asked for at once, if the database is far
 START = -(2**63)  # a row may have any number
 _LEAF = Row._fields.index("leaf")
 
 Pause = Callable[[], None]
+
+
+@contextmanager
+def at_once(db: Connection, also: Iterable[Callable[[], object]] = ()) -> Iterator[None]:
+    """One state for all that a verification reads, if the database is far and the log small: so
+    that what does not depend on other answers can be asked together, as `also`.
+    """
+    with ExitStack() as stack:
+        if db.engine.is_far:
+            stack.enter_context(db)
+            reads = (db.engine.foreign, ledger.log_id, ledger.head, log_tree.kept_count)
+            db.look_ahead((*(partial(read, db) for read in reads), *also))
+            if ledger.last_seq(db) >= SLICE:
+                stack.close()
+        yield
 
 
 def verify(
@@ -54,6 +73,7 @@ def verify(
         outside = (head.seq if head else 0, *(one.size for one in witnesses.found))
         last = min(last, max(upto, *outside))
     log = _Log(db, head, witnesses, rows=rows)
+    log.ask(last)
     log.read(last, pause, slice_size)
     if log.found.sound and log.rules.calls.has_repeated_ids():
         log = _Log(db, head, witnesses, rows=rows, remember=True)
@@ -73,13 +93,15 @@ def verify(
 
 def _with_rows(db: Connection, log: "_Log", report: Report, last: int) -> Report:
     """A report with the rows that do not follow from the records."""
-    rules, fit = log.rules, log.thoughts.fit
-    altered = proofs.altered(db, rules.sessions, thoughts_after=last if fit else None)
+    rules, after = log.rules, last if log.thoughts.fit else None
+    altered = partial(proofs.altered, db, rules.sessions, thoughts_after=after)
+    keys = partial(key_rows.altered, db, rules.calls.firsts, last)
+    db.look_ahead((lambda: [*altered()], lambda: [*keys()]), further=True)
     report = _with(report, "altered-task", task_rows.altered(db, rules.tasks))
-    report = _with(report, "altered-session", altered)
+    report = _with(report, "altered-session", altered())
     report = _with(report, "altered-deed", log.deeds.altered(rules.deeds.rows))
     report = _with(report, "altered-tree", log.tree.altered())
-    return _with(report, "altered-session", key_rows.altered(db, rules.calls.firsts, last))
+    return _with(report, "altered-session", keys())
 
 
 class _Log:
@@ -102,6 +124,22 @@ class _Log:
         self.check = LogCheck(log, _Table(db), self.found, head=head, rules=self.rules)
         self._db = db
         self._rows = rows
+
+    def ask(self, last: int) -> None:
+        """Look ahead to what is read of a small log."""
+        db = self._db
+        reads: list[Callable[[], object]] = [*_first_of(db, START, last), partial(_later, db, last)]
+        if self._rows:
+            reads += [
+                partial(self.thoughts.rows, last),
+                partial(self.deeds.ask, last),
+                self.tree.ask,
+                lambda: next(sessions.every(db), None),
+                partial(thought_rows.ask, db, after=last),
+                partial(task_rows.ask, db),
+                partial(key_rows.ask, db, last),
+            ]
+        db.look_ahead(reads)
 
     def read(self, last: int, pause: Pause, slice_size: int) -> None:
         _read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
@@ -133,6 +171,15 @@ def verify_session(
         last = min(last, upto)
     found = Findings()
     rules, deeds = Rules(found, session=id), deed_rows.Comparison(db, first)
+    db.look_ahead(
+        (
+            *_first_of(db, first, last),
+            partial(_before, db, first),
+            partial(_later, db, last, session=id),
+            partial(deeds.ask, last, id),
+            partial(proofs.ask_altered, db, id),
+        )
+    )
     check = _check_from(db, first, found, rules)
 
     def on_slice(seq: int) -> None:
@@ -157,11 +204,32 @@ def verify_session(
 def check_range(db: Connection, first: int, last: int) -> list[Break]:
     """Check some records for themselves and the first of them against the one before it."""
     with db:
+        ask_range(db, first, last)
         check = _check_from(db, first, Findings())
         last = min(last, ledger.last_seq(db))
         _read(db, check.take, first, last, pause=lambda: None)
         _excuse(db, check, last)
         return list(check.finish(last).breaks)
+
+
+def ask_range(db: Connection, first: int, last: int) -> None:
+    """Look ahead to what `check_range` reads."""
+    db.look_ahead((*_first_of(db, first, last), partial(_before, db, first)))
+
+
+def _first_of(db: Connection, first: int, last: int) -> list[Callable[[], object]]:
+    """What is read first of some records, and what may have been erased of them since."""
+    return [partial(_ask_stretches, db, first, last), partial(_erasures, db, last)]
+
+
+def _ask_stretches(db: Connection, first: int, last: int, most: int = SLICE) -> None:
+    """Look ahead to some stretches, as they are if no record is missing."""
+    sizes = [min(STRETCH, most - done) for done in range(0, most, STRETCH)][:AHEAD]
+    starts = [first, *range(max(first, 1) + STRETCH, last + 2, STRETCH)]
+    db.look_ahead(
+        partial(ledger.stretch, db, start, last, size)
+        for start, size in zip(starts, sizes, strict=False)
+    )
 
 
 class _Table:
@@ -187,12 +255,16 @@ class _Table:
 def _check_from(
     db: Connection, first: int, found: Findings, rules: Rules | None = None
 ) -> LogCheck:
-    before = db.execute(
+    return LogCheck(ledger.log_id(db), _Table(db), found, after=_before(db, first), rules=rules)
+
+
+def _before(db: Connection, first: int) -> Entry | None:
+    """The record before the first of some."""
+    row = db.execute(
         "SELECT seq, leaf FROM ledger WHERE seq BETWEEN 1 AND ? ORDER BY seq DESC LIMIT 1",
         (first - 1,),
     ).fetchone()
-    after = Entry(*before) if before else None
-    return LogCheck(ledger.log_id(db), _Table(db), found, after=after, rules=rules)
+    return Entry(*row) if row else None
 
 
 def _read(
@@ -213,6 +285,8 @@ def _read(
     while more:
         with db:  # a savepoint, which outside a transaction is a read transaction
             for done in range(0, slice_size, STRETCH):
+                if done % (AHEAD * STRETCH) == 0:
+                    _ask_stretches(db, first, last, slice_size - done)
                 size = min(STRETCH, slice_size - done)
                 rows = ledger.stretch(db, first, last, size)
                 if rows:
@@ -231,13 +305,28 @@ def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
 
     The records that were named.
     """
-    late = db.execute("SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ?", (last,))
     named: list[int] = []
-    for row in ledger.rows(db, [seq for (seq,) in late.fetchall()]):
+    for row in ledger.rows(db, _erasures(db, last)):
         check.excuse(row)
         said = read_one(row)
         named += said.seqs if isinstance(said, Erasure) else ()
     return named
+
+
+def _erasures(db: Connection, last: int) -> list[int]:
+    rows = db.execute("SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ?", (last,))
+    return [seq for (seq,) in rows.fetchall()]
+
+
+def _later(db: Connection, last: int, session: str | None = None) -> list[int]:
+    """The records after one that change what the rules know, or of these a session's."""
+    clause, values = ("", (last,)) if session is None else (" AND session = ?", (last, session))
+    rows = db.execute(
+        f"SELECT seq FROM ledger WHERE seq > ?{clause}"
+        " AND kind NOT IN ('call.enter', 'call.exit', 'erasure') ORDER BY seq",
+        values,
+    )
+    return [seq for (seq,) in rows.fetchall()]
 
 
 def _catch_up(
@@ -247,13 +336,7 @@ def _catch_up(
 
     What breaks a rule there is for the next verification to tell.
     """
-    clause, values = ("", (last,)) if session is None else (" AND session = ?", (last, session))
-    later = db.execute(
-        f"SELECT seq FROM ledger WHERE seq > ?{clause}"
-        " AND kind NOT IN ('call.enter', 'call.exit', 'erasure') ORDER BY seq",
-        values,
-    )
-    for row in ledger.rows(db, [seq for (seq,) in later.fetchall()]):
+    for row in ledger.rows(db, _later(db, last, session)):
         said = read_one(row)
         if said is None and row.body is not None:
             return False
@@ -262,7 +345,7 @@ def _catch_up(
         if row.kind in ("session.open", "call.enter"):
             rules.sessions.erase(row.seq)
         elif row.kind == "task.text" and row.task is not None and session is None:
-            every = ledger.rows(db, ledger.seqs_of_task(db, row.task))
+            every = ledger.rows_of_task(db, row.task)
             texts = [read_one(one) for one in every if one.kind == "task.text"]
             rules.tasks.retell(row.task, texts)
     return True

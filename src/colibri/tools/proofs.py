@@ -61,6 +61,7 @@ def finalize(work: Work, args: Finalize) -> Seal:
     session="selected",
 )
 def root(work: Work, args: Root) -> Proven:
+    proofs.ask(work.db, args.session_id, args.proof_for)
     session = proofs.sealed(work.db, args.session_id)
     proven = Proven(*_seal(session))
     if args.proof_for is not None:

@@ -1,5 +1,6 @@
 """The tool that verifies the log: all of it, or what concerns a session or a task."""
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -7,9 +8,9 @@ from msgspec import Meta, Struct
 from colibri.core import report as core
 from colibri.core import witness
 from colibri.core.modes import Capability
-from colibri.store import tasks
+from colibri.store import sessions, tasks
 from colibri.tools.text import SessionId, TaskId
-from colibri.tools.tool import Answer, Work, tool
+from colibri.tools.tool import Answer, Read, Work, tool
 
 
 class Verify(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -75,6 +76,18 @@ class Verdict(Answer):
 )
 def check(work: Work, args: Verify) -> Verdict:
     # Imported here: only verification needs the checker.
+    from colibri.store import task_verification, verify  # noqa: PLC0415
+
+    also: list[Read] = []
+    if args.session_id is not None:
+        also = [partial(sessions.get, work.db, args.session_id)]
+    elif args.task_id is not None:
+        also = task_verification.ask(work.db, args.task_id)
+    with verify.at_once(work.db, also):
+        return _check(work, args)
+
+
+def _check(work: Work, args: Verify) -> Verdict:
     from colibri.store import heads, task_verification, verify  # noqa: PLC0415
 
     if strange := work.db.engine.foreign(work.db):  # then nothing that it returns can be trusted

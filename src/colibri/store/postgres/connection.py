@@ -104,7 +104,7 @@ class Connection:
         self._changes += max(self._cursor.rowcount, 0)
         return Cursor([])
 
-    def look_ahead(self, reads: Iterable[Callable[[], object]]) -> None:
+    def look_ahead(self, reads: Iterable[Callable[[], object]], *, further: bool = False) -> None:
         """Only a connection in a pipeline does."""
 
     def total_changes(self) -> int:

@@ -17,6 +17,7 @@ __all__ = [
     "foreign",
     "holds",
     "integrity_check",
+    "is_far",
     "lacks_to_erase",
     "listening",
     "quick_check",
@@ -30,6 +31,8 @@ __all__ = [
     "thought_index",
     "transaction",
 ]
+
+is_far = True
 
 _RECORD = f"SELECT {', '.join(Row._fields)}"
 

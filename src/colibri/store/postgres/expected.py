@@ -36,6 +36,8 @@ _CONSTRAINTS = {"CHECK": "c", "REFERENCES": "f", "PRIMARY KEY": "p", "UNIQUE": "
 _FOUND = """
 WITH here AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname = current_schema()),
     tables AS (SELECT c.* FROM pg_class AS c JOIN here ON c.relnamespace = here.oid)
+SELECT 'schema', current_schema(), ''
+UNION ALL
 SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'relation' END, relname,
     CASE WHEN relkind = 'v' OR relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity
         AND NOT relhassubclass THEN '' ELSE 'unusual' END
@@ -85,7 +87,7 @@ WHERE grantee <> relowner
 def foreign(db: Connection) -> list[str]:
     """What was added to, changed in or removed from the schema in use; nothing if it is ours."""
     rows = db.execute(_FOUND).fetchall()
-    ((schema,),) = db.execute("SELECT current_schema()").fetchall()
+    schema = next(name for kind, name, _ in rows if kind == "schema")
     found: Objects = {}
     for kind, name, definition in rows:
         # A second function of the same name differs from the one that we made.
@@ -94,7 +96,8 @@ def foreign(db: Connection) -> list[str]:
 
 
 def _wanted(schema: object) -> Objects:
-    wanted: Objects = {
+    wanted: Objects = {("schema", str(schema)): ""}
+    wanted |= {
         ("right", f"DELETE ON {table} TO {schema}_eraser"): ""
         for table in ("thought_search", "thought_words")
     }

@@ -3,20 +3,23 @@
 Statements are sent at once and answered later, in order. Only a question is waited for; what a
 statement changed, or why it failed, comes with the next answer. Questions that are known beforehand
 can be sent ahead: `look_ahead` is given functions of the store, and sends the first question of
-each. Asked in earnest, it has been answered, unless something was changed meanwhile.
+each that was not answered yet. Asked in earnest, it has been answered, unless something was changed
+meanwhile.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import psycopg
 from psycopg import RawCursor
 
+from colibri.core.errors import ColibriError
 from colibri.store.connection import Bindings
 from colibri.store.ledger import INSERT as APPEND
 from colibri.store.postgres.connection import Connection, Cursor, numbered
 
+MOST_KEPT = 100  # rows of an answer that may be asked for again; a longer one is taken once
 _QUESTIONS = ("SELECT", "VALUES", "WITH")
 
 Pending = RawCursor[Any]
@@ -100,29 +103,42 @@ class Pipelined(Connection):
 
     def _ask(self, statement: str, values: Bindings) -> Cursor:
         key = (statement, tuple(values))
+        found = self._ahead.get(key) if self._ahead or self._looking_ahead else None
         if self._looking_ahead:
-            if key not in self._ahead:
+            if found is None:
                 self._ahead[key] = self.send(statement, values)
-            raise _Sent
-        found = self._ahead.get(key) if self._ahead else None
-        if isinstance(found, list):
+            if not isinstance(found, list):
+                raise _Sent
             return Cursor(found)
-        pending = found or self.send(statement, values)
-        if not self._within:
-            self.wait()  # or the transaction that the question is would stay open
-        rows = pending.fetchall()
+        if isinstance(found, list):
+            rows = found
+        else:
+            pending = found or self.send(statement, values)
+            if not self._within:
+                self.wait()  # or the transaction that the question is would stay open
+            rows = pending.fetchall()
         if found is not None:
             self._ahead[key] = rows
+            if len(rows) > MOST_KEPT:
+                del self._ahead[key]
         return Cursor(rows)
 
-    def look_ahead(self, reads: Iterable[Callable[[], object]]) -> None:
-        """Send the first question of each of these functions, for this transaction."""
+    def each(self, statement: str, bindings: Bindings = ()) -> Iterator[Any]:
+        if self._looking_ahead or (statement, tuple(bindings)) in self._ahead:
+            return iter(self._ask(statement, bindings))
+        return super().each(statement, bindings)
+
+    def look_ahead(self, reads: Iterable[Callable[[], object]], *, further: bool = False) -> None:
+        """Send the next question of each of these functions, for this transaction."""
         if not self._within:
             return
+        if further and not self._looking_ahead:
+            for key, answer in self._ahead.items():
+                self._ahead[key] = answer if isinstance(answer, list) else answer.fetchall()
         outer, self._looking_ahead = self._looking_ahead, True
         try:
             for read in reads:
-                with suppress(_Sent):
+                with suppress(_Sent, ColibriError):  # which is raised again, if it matters
                     read()
         finally:
             self._looking_ahead = outer

@@ -5,9 +5,8 @@ cut and folded here, as those of a question are: PostgreSQL's own parser knows n
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from colibri.store.connection import Connection
+from colibri.store.connection import Connection, Query
 from colibri.store.thought_search import words_of
 
 _MOST_PLACES = 16_383  # that a tsvector knows
@@ -67,28 +66,30 @@ def count(db: Connection, phrases: Sequence[str], most: int) -> int:
     return found
 
 
-def ranked(
-    db: Connection, phrases: Sequence[str], clause: str, values: Sequence[str], most: int
-) -> list[int]:
+def missing() -> Query:
+    """The thoughts that are not in the index yet: all after the newest one in it."""
+    newest = "SELECT coalesce(max(seq), 0) FROM thought_search"
+    return f"SELECT seq FROM thoughts WHERE seq > ({newest})", ()
+
+
+def ranked(phrases: Sequence[str], clause: str, values: Sequence[str], most: int) -> Query:
     """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
     query = _any(phrases)
-    rows: list[Any] = db.execute(
+    return (
         "SELECT seq FROM thought_search JOIN thoughts USING (seq)"
         f" WHERE words @@ CAST(? AS tsquery){clause}"
         " ORDER BY ts_rank(words, CAST(? AS tsquery)) DESC, seq DESC LIMIT ?",
         (query, *values, query, most),
-    ).fetchall()
-    return [seq for (seq,) in rows]
+    )
 
 
-def newest(db: Connection, phrases: Sequence[Sequence[str]], most: int) -> list[int]:
+def newest(phrases: Sequence[Sequence[str]], most: int) -> Query:
     """The newest thoughts that have one phrase of each group."""
-    rows: list[Any] = db.execute(
+    return (
         "SELECT seq FROM thought_search WHERE words @@ CAST(? AS tsquery)"
         " ORDER BY seq DESC LIMIT ?",
         (" & ".join(f"({_any(group)})" for group in phrases), most),
-    ).fetchall()
-    return [seq for (seq,) in rows]
+    )
 
 
 # Thoughts enter the index in order, a batch at a time; an erased one may have been removed.

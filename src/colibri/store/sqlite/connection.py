@@ -39,7 +39,7 @@ class Connection(apsw.Connection):
 
     engine: connection.Engine = engine
 
-    def look_ahead(self, reads: Iterable[Callable[[], object]]) -> None:
+    def look_ahead(self, reads: Iterable[Callable[[], object]], *, further: bool = False) -> None:
         """Every question is answered at once."""
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "foreign",
     "holds",
     "integrity_check",
+    "is_far",
     "lacks_to_erase",
     "listening",
     "quick_check",
@@ -42,6 +43,8 @@ __all__ = [
     "thought_index",
     "transaction",
 ]
+
+is_far = False
 
 # Loaded when they are first used: a hook neither searches nor verifies.
 _LATER = {

@@ -4,9 +4,8 @@ A phrase is some words in a row, as the index has them: folded, with a space bet
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from colibri.store.connection import Connection
+from colibri.store.connection import Connection, Query
 
 _AFTER = "\x01"  # sorts before any character that can continue a word
 
@@ -53,26 +52,28 @@ def count(db: Connection, phrases: Sequence[str], most: int) -> int:
     return found
 
 
-def ranked(
-    db: Connection, phrases: Sequence[str], clause: str, values: Sequence[str], most: int
-) -> list[int]:
+def missing() -> Query:
+    """The thoughts that are not in the index yet: all after the newest one in it."""
+    newest = "SELECT rowid FROM thought_search ORDER BY rowid DESC LIMIT 1"
+    return f"SELECT seq FROM thoughts WHERE seq > coalesce(({newest}), 0)", ()
+
+
+def ranked(phrases: Sequence[str], clause: str, values: Sequence[str], most: int) -> Query:
     """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
     join = " JOIN thoughts ON thoughts.seq = thought_search.rowid" if values else ""
-    rows: list[Any] = db.execute(
+    return (
         f"SELECT thought_search.rowid FROM thought_search{join}"
         f" WHERE thought_search MATCH ?{clause} ORDER BY rank LIMIT ?",
         (_any(phrases), *values, most),
-    ).fetchall()
-    return [seq for (seq,) in rows]
+    )
 
 
-def newest(db: Connection, phrases: Sequence[Sequence[str]], most: int) -> list[int]:
+def newest(phrases: Sequence[Sequence[str]], most: int) -> Query:
     """The newest thoughts that have one phrase of each group."""
-    rows: list[Any] = db.execute(
+    return (
         "SELECT rowid FROM thought_search WHERE thought_search MATCH ? ORDER BY rowid DESC LIMIT ?",
         (" AND ".join(f"({_any(group)})" for group in phrases), most),
-    ).fetchall()
-    return [seq for (seq,) in rows]
+    )
 
 
 # Thoughts enter the index in order, a batch at a time; an erased one may have been removed.
