@@ -2,12 +2,17 @@
 
 A trip is a question and its answer: it begins where the client sends something after it received
 something, or for the first time. The delay is that of a whole trip, half of it each way.
+
+`python -m tests.support.far TARGET MS HOST...` is such a way in a process of its own: it says its
+port, takes a new delay from each line of its input, and ends with it.
 """
 
 import queue
 import socket
+import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,19 +20,28 @@ from typing import Self
 
 
 class Far:
-    """A proxy on a loopback port, until the end of a with block."""
+    """A proxy on a port of some addresses, until the end of a with block."""
 
-    def __init__(self, target: str | tuple[str, int], trip_ms: float = 0.0) -> None:
-        self._target = target
+    def __init__(
+        self,
+        target: str | tuple[str, int],
+        trip_ms: float = 0.0,
+        hosts: Sequence[str] = ("127.0.0.1",),
+    ) -> None:
+        self.target = target  # of connections to come
         self.delay = trip_ms / 2000
         self.trips = 0
-        self._links: list[socket.socket] = []
+        self._links: list[tuple[socket.socket, socket.socket]] = []  # near and far
         self._is_cut = False
         self._answers_left: int | None = None  # that are let through; None if all are
+        self._questions_left: int | None = None  # until one comes late
+        self._lateness = 0.0
         self._lock = threading.Lock()
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._door.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._doors = [socket.create_server((hosts[0], 0))]
+        self.port = int(self._doors[0].getsockname()[1])
+        self._doors += [socket.create_server((host, self.port)) for host in hosts[1:]]
+        for door in self._doors:
+            threading.Thread(target=self._accept, args=(door,), daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -38,20 +52,19 @@ class Far:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._door.close()
+        for door in self._doors:
+            door.close()
         self.drop()
 
-    def url(self, user: str, database: str = "postgres") -> str:
-        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+    def url(self, user: str, database: str = "postgres", host: str = "127.0.0.1") -> str:
+        return f"postgresql://{user}@{host}:{self.port}/{database}"
 
     def drop(self) -> None:
         """Break every connection; new ones are let through."""
         with self._lock:
             links, self._links = self._links, []
         for link in links:
-            with suppress(OSError):
-                link.shutdown(socket.SHUT_RDWR)
-            link.close()
+            _close(*link)
 
     def cut(self) -> None:
         """Let nothing through, and accept no connection: as if a cable was pulled out."""
@@ -61,30 +74,49 @@ class Far:
         """Lose what the server answers, after so many more answers."""
         self._answers_left = after
 
+    def delay_one(self, seconds: float, after: int = 0) -> None:
+        """After so many more questions, one comes late to the server, and to nobody who waits: its
+        client's connection breaks at once. New ones are let through.
+        """
+        self._lateness, self._questions_left = seconds, after
+
     def restore(self) -> None:
         """Let through again what comes from now on; what was sent meanwhile is lost."""
         self._is_cut = False
-        self._answers_left = None
+        self._answers_left = self._questions_left = None
         self.drop()
 
-    def _accept(self) -> None:
+    def _accept(self, door: socket.socket) -> None:
         while True:
             try:
-                near, _ = self._door.accept()
+                near, _ = door.accept()
             except OSError:
                 return
-            if self._is_cut:
+            try:
+                if self._is_cut:
+                    raise OSError
+                far = self._connect()
+            except OSError:
                 near.close()
                 continue
-            far = self._connect()
             for link in (near, far):
                 if link.family != socket.AF_UNIX:
                     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
-                self._links += [near, far]
+                self._links.append((near, far))
             turn = [False]  # whether the server spoke last
             self._pump(near, far, lambda turn=turn: self._count(turn))
             self._pump(far, near, lambda turn=turn: turn.__setitem__(0, True), answers=True)
+
+    def _is_late(self) -> bool:
+        with self._lock:
+            if self._questions_left is None:
+                return False
+            self._questions_left -= 1
+            if self._questions_left >= 0:
+                return False
+            self._questions_left = None
+            return True
 
     def _is_mute(self) -> bool:
         with self._lock:
@@ -94,10 +126,14 @@ class Far:
             return self._answers_left < 0
 
     def _connect(self) -> socket.socket:
-        if isinstance(self._target, tuple):
-            return socket.create_connection(self._target)
+        if isinstance(self.target, tuple):
+            return socket.create_connection(self.target)
         far = socket.socket(socket.AF_UNIX)
-        far.connect(self._target)
+        try:
+            far.connect(self.target)
+        except OSError:
+            far.close()
+            raise
         return far
 
     def _count(self, turn: list[bool]) -> None:
@@ -109,12 +145,17 @@ class Far:
         self, source: socket.socket, target: socket.socket, seen: object, *, answers: bool = False
     ) -> None:
         waiting: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-        threading.Thread(target=self._read, args=(source, waiting, seen), daemon=True).start()
+        heard = (source, waiting, seen, answers)
+        threading.Thread(target=self._read, args=heard, daemon=True).start()
         given = (target, waiting, answers)
         threading.Thread(target=self._write, args=given, daemon=True).start()
 
     def _read(
-        self, source: socket.socket, waiting: "queue.SimpleQueue[tuple[float, bytes]]", seen: object
+        self,
+        source: socket.socket,
+        waiting: "queue.SimpleQueue[tuple[float, bytes]]",
+        seen: object,
+        answers: bool,
     ) -> None:
         assert callable(seen)
         data = b"-"
@@ -124,7 +165,19 @@ class Far:
             except OSError:
                 data = b""
             seen()
-            waiting.put((time.monotonic() + self.delay, data))
+            due = time.monotonic() + self.delay
+            if data and not answers and self._is_late():
+                waiting.put((due + self._lateness, data))
+                self._lose(source)
+                data = b""
+                due += self._lateness
+            waiting.put((due, data))
+
+    def _lose(self, near: socket.socket) -> None:
+        """Break a client's side of a connection only."""
+        with self._lock:
+            self._links = [link for link in self._links if link[0] is not near]
+        _close(near)
 
     def _write(
         self,
@@ -147,6 +200,30 @@ class Far:
                 return
 
 
+def _close(*links: socket.socket) -> None:
+    for link in links:
+        with suppress(OSError):
+            link.shutdown(socket.SHUT_RDWR)
+        link.close()
+
+
 def socket_of(directory: Path, port: int) -> str:
     """The path of a PostgreSQL server's socket."""
     return str(directory / f".s.PGSQL.{port}")
+
+
+def main(target: str, trip_ms: str, *hosts: str) -> None:
+    with Far(target, float(trip_ms), hosts) as far:
+        _say(f"{far.port}")
+        for line in sys.stdin:
+            far.delay = float(line) / 2000
+            _say("")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -43,9 +43,7 @@ def main(programs: str, user: str, note: str) -> None:
     try:
         if user:
             shutil.chown(directory, user)
-        started: dict[str, Any] = {"cwd": directory}
-        if user:
-            started |= {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+        started = starting(directory, user)
         initialize(Path(programs), directory, started)
         port = free_port()
         server = start(Path(programs), directory, port, started)
@@ -62,13 +60,22 @@ def main(programs: str, user: str, note: str) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def initialize(programs: Path, directory: Path, started: dict[str, Any]) -> None:
+def starting(directory: Path, user: str) -> dict[str, Any]:
+    """How PostgreSQL's programs are started, as a user, in a directory."""
+    if not user:
+        return {"cwd": directory}
+    group = pwd.getpwnam(user).pw_gid
+    return {"cwd": directory, "user": user, "group": group, "extra_groups": []}
+
+
+def initialize(programs: Path, directory: Path, started: dict[str, Any], *more: str) -> None:
     command = [
         str(programs / "initdb"),
         "--pgdata",
         str(directory / "data"),
         "--encoding=UTF8",
         "--no-sync",
+        *more,
     ]
     command += [f"--username={SUPERUSER}", "--auth-local=trust", "--auth-host=scram-sha-256"]
     for language in LANGUAGES:
@@ -87,11 +94,15 @@ def free_port() -> int:
 
 
 def start(
-    programs: Path, directory: Path, port: int, started: dict[str, Any]
+    programs: Path, directory: Path, port: int, started: dict[str, Any], **more: str
 ) -> "subprocess.Popen[bytes]":
     command = [str(programs / "postgres"), "-D", str(directory / "data"), "-k", str(directory)]
-    command += ["-p", str(port), *(f"--{name}={value}" for name, value in SETTINGS.items())]
-    with (directory / "log").open("wb") as log:
+    command += [
+        "-p",
+        str(port),
+        *(f"--{name}={value}" for name, value in (SETTINGS | more).items()),
+    ]
+    with (directory / "log").open("ab") as log:
         server = subprocess.Popen(
             command, **started, stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
@@ -99,7 +110,7 @@ def start(
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and server.poll() is None:
         with contextlib.suppress(FileNotFoundError):
-            if state.read_text(encoding="ascii").rstrip().endswith("ready"):
+            if state.read_text(encoding="ascii").rstrip().endswith(("ready", "standby")):
                 return server
         time.sleep(0.02)
     stop(server)
