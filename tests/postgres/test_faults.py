@@ -1,6 +1,6 @@
 """What a server does when its database is away, broken, full or not what it was.
 
-Each fault is tried in a few rounds here; torture/postgres.py tries many.
+Each fault is tried in a few rounds here; torture/team_faults.py tries many.
 """
 
 import signal
@@ -16,8 +16,7 @@ from tests.support.client import COLIBRI, JSON, Server
 from tests.support.far import Far, socket_of
 from tests.support.ledger_reader import eventually
 from tests.support.postgres import fresh_schema, psycopg, server
-
-QUIET: Any = {"COLIBRI_HEALTH_INTERVAL_MS": "1000000"}
+from tests.support.told import QUIET, Told, break_in_flight, lose_answers, stop_with_lock
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def far() -> Iterator[Far]:
 def start(project: Path, url: str, schema: str, **more: Any) -> Server:
     project.mkdir(exist_ok=True)
     where: Any = {"COLIBRI_DB_URL": url, "COLIBRI_DB_SCHEMA": schema}
-    return Server(project, COLIBRI, **QUIET, **where, **more)
+    return Server(project, COLIBRI, **(QUIET | where | more))
 
 
 def titles(schema: str) -> list[str]:
@@ -100,18 +99,14 @@ def test_calls_in_flight_when_the_connection_breaks_are_done_once_or_not_at_all(
     tmp_path: Path, far: Far, schema: str, after: int
 ) -> None:
     """Cut at many moments: before, during and after the commit."""
+    told = Told(server(), schema)
     with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
-        running.data("task_create", title="first")
-        ids = {running.post_call("task_create", title=f"t{n}"): f"t{n}" for n in range(5)}
-        time.sleep(after / 1000)
-        far.drop()
-        answers = {title: running.answer(id)["result"] for id, title in ids.items()}
-        done = [title for title, result in answers.items() if not result["isError"]]
-        for title, result in answers.items():
-            if title not in done:
-                assert "nothing was changed" in refused(result), result
+        told.call_until_done(running)
+        break_in_flight(told, running, far, after / 1000)
+        assert all("nothing was changed" in why for why in told.refused.values())
         verified(running)
-    assert titles(schema) == ["first", *done]
+    assert not told.unknown
+    told.check()
 
 
 @pytest.mark.parametrize("answers", range(4))
@@ -119,13 +114,10 @@ def test_what_was_committed_and_not_answered_is_looked_up(
     tmp_path: Path, far: Far, schema: str, answers: int
 ) -> None:
     """Every answer that may be missing: of the enter, of the commit, of the flush."""
+    told = Told(server(), schema)
     with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
-        running.data("task_create", title="first")
-        far.mute(answers)
-        id = running.post_call("task_create", title="second")
-        time.sleep(0.5)  # the server has done what it was asked to
-        far.restore()
-        assert running.answer(id)["result"]["isError"] is False
+        told.call_until_done(running)
+        assert lose_answers(told, running, far, answers)
         running.data("task_list")  # its connection broke as well, and is a new one now
         far.mute(answers)
         id = running.post_call("task_list")
@@ -136,7 +128,7 @@ def test_what_was_committed_and_not_answered_is_looked_up(
         assert listed["structuredContent"]["data"]["total_count"] == 2
         verified(running)
         assert running.data("audit_verify_chain")["open_call_count"] == 0
-    assert titles(schema) == ["first", "second"]
+    told.check()
 
 
 def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
@@ -148,7 +140,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
         "from colibri.__main__ import main; import sys; sys.argv[1:] = ['serve']; main()"
     )
     where: Any = {"COLIBRI_DB_URL": far.url(f"{schema}_writer"), "COLIBRI_DB_SCHEMA": schema}
-    with Server(tmp_path, [sys.executable, "-c", program], **QUIET, **where) as running:
+    with Server(tmp_path, [sys.executable, "-c", program], **(QUIET | where)) as running:
         running.data("task_create", title="first")
         far.delay = 0.5  # each way
         id = running.post_call("task_create", title="second")
@@ -163,24 +155,26 @@ def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
     assert titles(schema) == ["first", "second", "third"]
 
 
-def test_a_stopped_server_does_not_stop_the_others(tmp_path: Path, schema: str) -> None:
+def test_a_stopped_server_does_not_stop_the_others(tmp_path: Path, far: Far, schema: str) -> None:
     """PostgreSQL ends the session of one that holds the lock and does nothing for 5 s."""
-    url = server().url(f"{schema}_writer")
-    with start(tmp_path / "a", url, schema) as stopped, start(tmp_path / "b", url, schema) as other:
-        stopped.data("task_create", title="a1")
-        other.data("task_create", title="b1")
-        holder = psycopg.connect(url, autocommit=False)
-        holder.execute(f"SET search_path = {schema}")
-        holder.execute("SELECT lock_head(5)")  # as a server that was stopped would
-        stopped.process.send_signal(signal.SIGSTOP)
+    told, url = Told(server(), schema), server().url(f"{schema}_writer")
+    with (
+        start(tmp_path / "a", far.url(f"{schema}_writer"), schema) as stopped,
+        start(tmp_path / "b", url, schema) as other,
+    ):
+        told.call_until_done(stopped)
+        told.call_until_done(other)
+        far.delay = 0.03  # each way: so long it holds the lock
+        posted = stop_with_lock(told, stopped)
         begun = time.monotonic()
-        other.data("task_create", title="b2")
+        assert told.call(other) == ""
         assert 3 < time.monotonic() - begun < 9
         stopped.process.send_signal(signal.SIGCONT)
-        stopped.data("task_create", title="a2")
-        holder.close()
+        told.collect(stopped, posted)
+        told.call_until_done(stopped)
         verified(other)
-    assert titles(schema) == ["a1", "b1", "b2", "a2"]
+    assert not told.unknown
+    told.check()
 
 
 def test_a_tail_that_is_gone_is_noticed_by_a_server_that_knew_it(

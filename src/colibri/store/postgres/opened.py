@@ -141,6 +141,7 @@ class Opened:
         return self.db.send(_HEAD, known or (0, b""))
 
     def read_head(self, pending: psycopg.RawCursor[Any]) -> None:
+        self.db.receive(pending)
         row: Any = pending.fetchone()
         seq, leaf, at = row
         self._head = Head(0, genesis(self.log)) if seq is None else Head(seq, leaf)

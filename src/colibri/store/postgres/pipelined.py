@@ -110,13 +110,9 @@ class Pipelined(Connection):
             if not isinstance(found, list):
                 raise _Sent
             return Cursor(found)
-        if isinstance(found, list):
-            rows = found
-        else:
-            pending = found or self.send(statement, values)
-            if not self._within:
-                self.wait()  # or the transaction that the question is would stay open
-            rows = pending.fetchall()
+        rows = (
+            found if isinstance(found, list) else self._rows(found or self.send(statement, values))
+        )
         if found is not None:
             self._ahead[key] = rows
             if len(rows) > MOST_KEPT:
@@ -134,7 +130,7 @@ class Pipelined(Connection):
             return
         if further and not self._looking_ahead:
             for key, answer in self._ahead.items():
-                self._ahead[key] = answer if isinstance(answer, list) else answer.fetchall()
+                self._ahead[key] = answer if isinstance(answer, list) else self._rows(answer)
         outer, self._looking_ahead = self._looking_ahead, True
         try:
             for read in reads:
@@ -142,6 +138,19 @@ class Pipelined(Connection):
                     read()
         finally:
             self._looking_ahead = outer
+
+    def _rows(self, pending: Pending) -> list[Any]:
+        self.receive(pending)
+        return pending.fetchall()
+
+    def receive(self, pending: Pending) -> None:
+        """Wait until a question is answered, unless it is.
+
+        To fetch its rows would do, but leave PostgreSQL in the belief that more is on its way: it
+        would not end a transaction in which nothing comes any more, with the lock of the head.
+        """
+        if pending.pgresult is None:
+            self.wait()
 
     def wait(self) -> None:
         """Until everything that was sent is answered; raises the first error."""
