@@ -30,6 +30,7 @@ NAMES = (
     "verifiers",
     "agreement",
     "backup",
+    "team",
     "soak",
 )
 
