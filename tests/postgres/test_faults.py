@@ -16,7 +16,7 @@ from tests.support.client import COLIBRI, JSON, Server
 from tests.support.far import Far, socket_of
 from tests.support.ledger_reader import eventually
 from tests.support.postgres import fresh_schema, psycopg, server
-from tests.support.told import QUIET, Told, break_in_flight, lose_answers, stop_with_lock
+from tests.support.told import QUIET, Told, break_in_flight, come_late, lose_answers, stop_with_lock
 
 
 @pytest.fixture
@@ -128,6 +128,21 @@ def test_what_was_committed_and_not_answered_is_looked_up(
         assert listed["structuredContent"]["data"]["total_count"] == 2
         verified(running)
         assert running.data("audit_verify_chain")["open_call_count"] == 0
+    told.check()
+
+
+@pytest.mark.parametrize("after", range(3))
+def test_what_comes_late_from_a_broken_connection_is_not_done_any_more(
+    tmp_path: Path, far: Far, schema: str, after: int
+) -> None:
+    """Its client has looked for the outcome already, and may have asked again."""
+    told = Told(server(), schema)
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        told.call_until_done(running)
+        come_late(told, running, far, after, seconds=1.0)
+        told.call_until_done(running)
+        verified(running)
+    assert not told.unknown
     told.check()
 
 

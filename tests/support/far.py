@@ -31,7 +31,7 @@ class Far:
         self.target = target  # of connections to come
         self.delay = trip_ms / 2000
         self.trips = 0
-        self._links: list[tuple[socket.socket, socket.socket]] = []  # near and far
+        self._links: list[tuple[socket.socket, ...]] = []  # near and far
         self._is_cut = False
         self._answers_left: int | None = None  # that are let through; None if all are
         self._questions_left: int | None = None  # until one comes late
@@ -176,7 +176,8 @@ class Far:
     def _lose(self, near: socket.socket) -> None:
         """Break a client's side of a connection only."""
         with self._lock:
-            self._links = [link for link in self._links if link[0] is not near]
+            links = [tuple(side for side in link if side is not near) for link in self._links]
+            self._links = links
         _close(near)
 
     def _write(

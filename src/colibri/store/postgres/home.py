@@ -1,7 +1,9 @@
 """A ledger in a schema of a PostgreSQL database, as store/home.py describes it."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any, Self
 
 import psycopg
@@ -14,6 +16,7 @@ from colibri.store.postgres.connection import Cursor
 from colibri.store.postgres.opened import Opened
 from colibri.store.postgres.pipelined import Pipelined
 
+PROGRAM = "colibri"  # what PostgreSQL shows of us
 PAUSE = 0.25  # between two attempts to reach the server
 # A server that cannot be reached is found out within some seconds, however it went away.
 NETWORK: dict[str, Any] = {
@@ -98,7 +101,7 @@ class Home:
         deadline = monotonic() + timeout
         while True:
             try:
-                return Opened(self._connect_writer, monotonic, sleep)
+                return Opened(self._writer(), monotonic, sleep)
             except psycopg.Error as problem:
                 if faults.fault(problem) != "unreachable" or monotonic() >= deadline:
                     raise self._explained(problem) from problem
@@ -129,7 +132,7 @@ class Home:
     ) -> Iterator[Opened]:
         """One attempt: whoever has only a few records need not wait for a server."""
         try:
-            opened = Opened(self._connect_writer, monotonic, sleep)
+            opened = Opened(self._writer(), monotonic, sleep)
         except psycopg.Error as problem:
             raise self._explained(problem) from problem
         with closing(opened):
@@ -152,18 +155,19 @@ class Home:
         """What is checked at the start is the schema, whatever the size of the ledger."""
         return True
 
-    def _connect_writer(self) -> "psycopg.Connection[Any]":
-        return self._connect(WRITING)
+    def _writer(self) -> "Callable[[], psycopg.Connection[Any]]":
+        """What connects one writer; its connections share a name that no other has."""
+        return partial(self._connect, WRITING, f"{PROGRAM} {os.urandom(8).hex()}")
 
     def _connect_reader(self) -> "psycopg.Connection[Any]":
-        return self._connect(READING)
+        return self._connect(READING, PROGRAM)
 
-    def _connect(self, settings: str) -> "psycopg.Connection[Any]":
+    def _connect(self, settings: str, name: str) -> "psycopg.Connection[Any]":
         schema.require_name(self._schema)
         team.require_no_password(self._url)
         options = f"-c search_path={self._schema},pg_temp {settings}"
         pg = psycopg.connect(
-            self._url, autocommit=True, application_name="colibri", options=options, **NETWORK
+            self._url, autocommit=True, application_name=name, options=options, **NETWORK
         )
         try:
             schema.require_server(

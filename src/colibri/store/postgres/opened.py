@@ -5,9 +5,10 @@ which is not synced: the lock is held for no disk. A commit that a client learns
 afterwards, by a small transaction of its own that is synced and covers all before it. Until then
 nobody may be told of it, not even of what others have written: a crash would take it back.
 
-A broken connection is replaced by the next transaction. If it broke in a commit, the record that
-was appended last tells whether that took effect. It is looked up under the lock of the head, which
-the old connection would still hold if it were about to commit.
+A broken connection is replaced by the next transaction, and its session ended: what was sent over
+it and comes late must not be done any more. If it broke in a commit, the record that was appended
+last tells whether that took effect. It is looked up under the lock of the head, which the old
+session would still hold if it were about to commit.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,6 +36,11 @@ _FLUSH = (
     "SET LOCAL synchronous_commit = on",
     "SELECT pg_logical_emit_message(true, 'colibri', '')",
     "COMMIT",
+)
+# Sessions of this writer that PostgreSQL has not yet seen to be broken; it waits for their end.
+_END = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
 )
 _ADVICE = {
     faults.OTHER_VERSION: "restart, in the newest version",
@@ -165,6 +171,7 @@ class Opened:
             self.db.use(self._connect())
         except ResourceError as problem:  # another version of the schema, or of the server
             raise Damaged(problem.message) from problem
+        self.db.execute(_END)
         if (log := ledger.log_id(self.db)) != self.log:
             raise Damaged(f"the database holds another log now, {log}: restart")
 
