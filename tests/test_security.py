@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -620,7 +621,10 @@ def test_only_a_server_that_was_given_a_url_connects(tmp_path: Path) -> None:
 
     with Server(tmp_path, COLIBRI) as server:
         assert work(server) == (0, False)
-    team = {"COLIBRI_DB_SCHEMA": postgres.fresh_schema(), "COLIBRI_DB_URL": postgres.server().url()}
+    team: Any = {
+        "COLIBRI_DB_SCHEMA": postgres.fresh_schema(),
+        "COLIBRI_DB_URL": postgres.server().url(),
+    }
     with Server(tmp_path, COLIBRI, **team) as server:
         sockets, is_loaded = work(server)
         assert (sockets > 0, is_loaded) == (True, True)
