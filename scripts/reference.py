@@ -45,10 +45,10 @@ the first kind only.
 | it succeeded | `{"ok": true, "data": …}` |
 | the arguments do not fit | `{"ok": false, "error": {"code": "INVALID_PARAMS", "message", …}}` |
 | a rule said no | `{"ok": true, "data": {"ok": false, "error": {"code": "ERR_…", "message", …}}}` |
-| in the trail¹ | `{"ok": false, "error": {"code": "HANDLER_ERROR", "message": "ERR_…: …"}}` |
+| a rule said no¹ | `{"ok": false, "error": {"code": "HANDLER_ERROR", "message": "ERR_…: …"}}` |
 | anything else | `{"ok": false, "error": {"code", "message"}}` |
 
-¹ `thought_record` and `audit_verify_chain`. `thought_record_list` refuses no id: it returns an
+¹ In `thought_record` and `audit_verify_chain`. `thought_record_list` refuses no id: it returns an
 empty list for a session or a task that does not exist.
 
 Each tool lists the fields that `data` has on success: `a.b` is the field `b` of `a`, `a[].b` the

@@ -35,7 +35,7 @@ Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 
 --json prints exists, project, found_by (which rule found it), gates_problem (what is wrong with the
 project's colibri.toml, or null), unrecorded [TEXT] (what hooks could not record, and no record
-tells of yet) and path; if the ledger exists, also bytes, wal_bytes (of a file) or server {{version,
+mentions yet) and path; if the ledger exists, also bytes, wal_bytes (of a file) or server {{version,
 user, rights, schema, schema_version, standby, tls, sslmode, local}}, log, records, head {{seq,
 leaf}}, witness (null, or {{size, kind, where, at, remote}} of the newest), sessions {{open, sealed,
 newest_open: [Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at,

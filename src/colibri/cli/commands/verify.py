@@ -61,7 +61,7 @@ witnessed, whether the log extends its witnesses.
 
 --json prints format, verdict, reason (why it cannot tell), database, log, session, task, records,
 head, lines, sessions, erased, open_calls, coverage (what hooks reported, and what is missing from
-it), unrecorded [TEXT] (what hooks could not record, and no record tells of yet), witnesses [{log,
+it), unrecorded [TEXT] (what hooks could not record, and no record mentions yet), witnesses [{log,
 size, leaf, root, kind, where, at, remote, signature, place, object, problem (why it cannot be
 read), result, detail, accepted}], held_to, newer, held and remarks (the same in words), findings
 [{code, seq, detail, meaning}], finding_count and not_checked [{code, detail}]; for a bundle, what
