@@ -117,7 +117,7 @@ def test_what_is_not_known_is_reported(
 def test_the_commit_at_which_a_shallow_clone_ends_is_no_change_of_all_files(
     work: Work, colibri: Printed, tmp_path: Path
 ) -> None:
-    """Specification 23.9: to git it seems to add every file that there is."""
+    """Specification 23.9: to git it seems to add every file."""
     (work.folder / ".gitignore").write_text("*.html\ndata/\n")
     for text in ("one\n", "two\n"):
         work.edit("a", text)

@@ -42,7 +42,7 @@ class Told:
         ]
 
     def collect_of_dead(self, server: Server, posted: dict[Any, str]) -> None:
-        """The answers that a killed server has sent; what became of the rest nobody knows."""
+        """The answers that a killed server has sent; the outcome of the rest is unknown."""
         left = dict(posted)
         while message := server.receive():
             self._keep(left.pop(message["id"]), message["result"])
