@@ -320,6 +320,18 @@ def test_a_verdict_names_the_signature(ann: Committer) -> None:
     assert "other namespace signature of git" in verdict(ann)[2]
 
 
+def make_older(ann: Committer, commit: str, *, hours: int) -> str:
+    """The same commit as if it had been made hours before, pushed."""
+    seconds = int(ann.git("log", "-1", "--format=%ct", commit))
+    text = ann.git("cat-file", "commit", commit) + "\n"
+    text = text.replace(f"> {seconds} ", f"> {seconds - hours * 3600} ")
+    older = ann.git("hash-object", "-t", "commit", "-w", "--stdin", input=text)
+    ann.git("push", "-q", "-f", "origin", f"{older}:{REF}")
+    ann.git("update-ref", REF, older)
+    ann.git("update-ref", ann.tracking(LOG), older)
+    return older
+
+
 def test_status_and_doctor_show_the_newest_witness_and_its_age(ann: Committer) -> None:
     assert ann.report("status")["witness"] is None
     assert "witness     none: " in ann.colibri("status")[1]
@@ -334,7 +346,11 @@ def test_status_and_doctor_show_the_newest_witness_and_its_age(ann: Committer) -
         where,
         "origin",
     )
-    line = f"record 54 by {where}, kept at origin, {seen['at']}; 4 records newer"
+    assert 0 <= seen["age_seconds"] < 600
+    where = f"commit {make_older(ann, done['commit'], hours=73)[:10]}"
+    seen = ann.report("status")["witness"]
+    assert (seen["where"], seen["age_seconds"] // 3600) == (where, 73)
+    line = f"record 54 by {where}, kept at origin, {seen['at']} (3 days ago); 4 records newer"
     assert f"witness     {line}" in ann.colibri("status")[1]
     findings = [one for one in ann.report("doctor")["findings"] if one["check"] == "witness"]
     assert [one["detail"] for one in findings] == [line]

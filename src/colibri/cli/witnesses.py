@@ -41,7 +41,7 @@ def told(witness: Witness | None, records: int) -> str:
     if witness is None:
         return program.typed("none: colibri witness --push keeps one at a git remote")
     remote = f", kept at {witness.remote}" if witness.remote else ""
-    when = f", {times.shown(witness.at)}" if witness.at else ""
+    when = f", {times.with_age(witness.at)}" if witness.at else ""
     newer = records - witness.size
     rest = f"; {terminal.count(newer, 'record')} newer" if newer > 0 else ""
     return f"record {witness.size:,} by {witness.where}{remote}{when}{rest}"

@@ -37,10 +37,10 @@ Open calls are searched for among the newest {OPEN_CALLS_AMONG:,} records.
 project's colibri.toml, or null), unrecorded [TEXT] (what hooks could not record, and no record
 mentions yet) and path; if the ledger exists, also bytes, wal_bytes (of a file) or server {{version,
 user, rights, schema, schema_version, standby, tls, sslmode, local}}, log, records, head {{seq,
-leaf}}, witness (null, or {{size, kind, where, at, remote}} of the newest), sessions {{open, sealed,
-newest_open: [Session]}}, tasks {{total, ready, states: {{STATE: number}}}}, open_calls [{{seq, at,
-call, tool, server}}], open_calls_after (a seq), last_seal (a Session) and last_activity. A Session
-is what colibri sessions --json prints of one.
+leaf}}, witness (null, or {{size, kind, where, at, remote, age_seconds}} of the newest), sessions
+{{open, sealed, newest_open: [Session]}}, tasks {{total, ready, states: {{STATE: number}}}},
+open_calls [{{seq, at, call, tool, server}}], open_calls_after (a seq), last_seal (a Session) and
+last_activity. A Session is what colibri sessions --json prints of one.
 
 Exit codes: 0 shown, even if there is no ledger yet, 73 configuration, 75 resource.
 """
@@ -129,7 +129,10 @@ def _json(seen: dict[str, Any]) -> dict[str, Any]:
     newest: Record | None = seen.pop("newest")
     witness: Witness | None = seen["witness"]
     names = ("size", "kind", "where", "at", "remote")
-    seen["witness"] = witness and {name: getattr(witness, name) for name in names}
+    seen["witness"] = witness and {
+        **{name: getattr(witness, name) for name in names},
+        "age_seconds": times.age(witness.at) if witness.at else None,
+    }
     calls = [_call(call) for call in seen.pop("open_calls")]
     return seen | {"open_calls": calls, "last_activity": newest and newest.at}
 

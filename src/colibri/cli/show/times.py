@@ -35,6 +35,20 @@ def shown(at: str) -> str:
     return f"{_short(when, now())} ({_age(when, now())})"
 
 
+def age(at: str) -> int | None:
+    """How many seconds ago a stored time was; None if it is not a time."""
+    when = _local(at)
+    return None if when is None else max(0, int((now() - when).total_seconds()))
+
+
+def with_age(at: str) -> str:
+    """A stored time and how long ago it was, wherever it is shown."""
+    when = _local(at)
+    if when is None or terminal.is_terminal():
+        return shown(at)
+    return f"{at} ({_age(when, now())})"
+
+
 class Days:
     """Times of a list: on a terminal the time of day under the heading of its day."""
 
