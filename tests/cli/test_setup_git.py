@@ -81,6 +81,16 @@ def test_a_commit_gets_the_trailer_and_the_checkpoint_and_a_push_takes_it_along(
     assert {hook["action"] for hook in again["hooks"]} == {"none"}
 
 
+def test_a_ledger_that_git_would_commit_is_pointed_out(ann: Committer) -> None:
+    """Whoever begins with `colibri note` and `setup git` has met no other setup."""
+    _, _, err = ann.colibri("setup", "git", "--write")
+    assert err == ""
+    (ann.project / ".gitignore").unlink()
+    ann.colibri("setup", "git", "--write", "--remove")
+    _, _, err = ann.colibri("setup", "git", "--write")
+    assert f"to prevent that: echo data/ >> {ann.project / '.gitignore'}" in err
+
+
 FOREIGN: dict[str, Callable[[Path], object]] = {
     "a script": lambda path: put(path, '#!/bin/sh\ncat >>log; echo "$@" >>log\n'),
     "a script that is not used": lambda path: path.write_text("#!/bin/sh\nexit 1\n"),

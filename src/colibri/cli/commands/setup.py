@@ -3,11 +3,10 @@
 import argparse
 import os
 import re
-import shlex
 import sys
 from typing import Any, NamedTuple
 
-from colibri.cli import files, git, project, terminal
+from colibri.cli import files, ignored, project, terminal
 from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.files import Text
 from colibri.cli.settings import change as changes
@@ -390,24 +389,5 @@ def _remind(config: Config, *, written: bool) -> None:
             "hint: this is the clone of Colibri itself: run setup in your own project, or name it"
             " with --project DIR"
         )
-    elif written and (line := _unignored(config)):
-        file = shlex.quote(os.path.join(config.project, ".gitignore"))
-        terminal.note(
-            "hint: git would add the ledger to your history; to prevent that:"
-            f" echo {shlex.quote(line)} >> {file}"
-        )
-
-
-def _unignored(config: Config) -> str:
-    """The line for .gitignore that is missing; "" if none is, or git cannot tell."""
-    inside = os.path.relpath(config.db_path, config.project)
-    try:
-        repository = git.find(config.project)
-        if repository is None or inside.startswith(os.pardir):
-            return ""
-        if git.is_ignored(repository, os.path.realpath(config.db_path)):
-            return ""
-    except (git.GitError, OSError):
-        return ""
-    folder = os.path.dirname(inside)
-    return f"{folder}/" if folder else f"{inside}*"
+    elif written:
+        ignored.remind(config)

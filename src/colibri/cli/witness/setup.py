@@ -5,7 +5,7 @@ import os
 import shlex
 
 from colibri import project as projects
-from colibri.cli import files, git, terminal
+from colibri.cli import files, git, ignored, terminal
 from colibri.cli.complaint import Complaint
 from colibri.cli.git import Repository
 from colibri.cli.settings import change as changes
@@ -18,7 +18,8 @@ NAME = "git"
 
 
 def run(options: argparse.Namespace) -> int:
-    project = load(options.project).project
+    config = load(options.project)
+    project = config.project
     try:
         repository = require(project)
         folder = git_hooks.folder(repository)
@@ -43,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
         _emit(into, manager, snippet, hooks, written)
     else:
         _tell(into, manager, snippet, hooks, written)
+    if written and not options.remove:
+        ignored.remind(config)
     return 0
 
 
