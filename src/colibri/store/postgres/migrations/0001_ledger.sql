@@ -73,25 +73,34 @@ $$;
 -- waits for more records learns of them after the commit, on the channel with the schema's name.
 CREATE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-    log   text := (SELECT value FROM meta WHERE key = 'log');
-    wrong text;
+    log    text;
+    before ledger;
+    r      ledger;
 BEGIN
-    SELECT what INTO wrong FROM (
-        SELECT seq, CASE
-            WHEN r.prev IS DISTINCT FROM CASE r.seq WHEN 1 THEN genesis(log) ELSE
-                (SELECT before.leaf FROM ledger AS before WHERE before.seq = r.seq - 1) END
-                OR r.seq + r.later <> (SELECT max(newest.seq) FROM ledger AS newest)
-            THEN 'the ledger is append-only: a record follows the newest one, or none'
-            WHEN r.leaf IS DISTINCT FROM record_leaf(
-                log, r.seq, r.at, r.kind, r.call, r.session, r.task, r.agent, r.payload, r.prev)
-            THEN format('the leaf of record %s is not the hash of its header', r.seq)
-            WHEN r.payload <> commitment(r.nonce, r.body)
-            THEN format('record %s does not commit to its payload', r.seq)
-            END AS what
-        FROM (SELECT *, row_number() OVER (ORDER BY seq DESC) - 1 AS later FROM added) AS r
-    ) AS checked WHERE what IS NOT NULL ORDER BY seq LIMIT 1;
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION USING MESSAGE = wrong, ERRCODE = 'integrity_constraint_violation';
+    SELECT value INTO log FROM meta WHERE key = 'log';
+    FOR r IN SELECT * FROM added ORDER BY seq LOOP
+        IF before.seq IS NULL AND r.seq > 1 THEN
+            SELECT * INTO before FROM ledger WHERE seq = r.seq - 1;
+        END IF;
+        IF r.seq <> coalesce(before.seq, 0) + 1
+            OR r.prev IS DISTINCT FROM coalesce(before.leaf, genesis(log))
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
+        ELSIF r.leaf IS DISTINCT FROM record_leaf(
+            log, r.seq, r.at, r.kind, r.call, r.session, r.task, r.agent, r.payload, r.prev)
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = format('the leaf of record %s is not the hash of its header', r.seq);
+        ELSIF r.payload <> commitment(r.nonce, r.body) THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = format('record %s does not commit to its payload', r.seq);
+        END IF;
+        before := r;
+    END LOOP;
+    IF before.seq < (SELECT max(seq) FROM ledger) THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
     END IF;
     PERFORM pg_notify(TG_TABLE_SCHEMA, '');
     RETURN NULL;
