@@ -34,7 +34,15 @@ _FAULTS: dict[str, Fault] = {
 
 # What libpq says if the server does not let us in: such an error comes without its SQLSTATE.
 NO_PASSWORD = ("no password supplied", "password authentication failed")
-_REFUSED = (*NO_PASSWORD, "no pg_hba.conf entry", "not permitted to log in", "does not exist")
+_UNTRUSTED = ("certificate", "SSL")
+UNENCRYPTED = "no encryption"
+_REFUSED = (
+    *_UNTRUSTED,
+    *NO_PASSWORD,
+    "no pg_hba.conf entry",
+    "not permitted to log in",
+    "does not exist",
+)
 
 
 def fault(exc: BaseException) -> Fault | None:
@@ -48,6 +56,18 @@ def fault(exc: BaseException) -> Fault | None:
         return "unreachable" if isinstance(exc, psycopg.OperationalError) else None
     known = (_FAULTS.get(state[:length]) for length in (5, 3, 2))
     return next((found for found in known if found), None)
+
+
+def tls_hint(why: str) -> str:
+    """What to do if a connection was not made because of TLS; nothing if that is not the reason."""
+    if UNENCRYPTED in why:
+        return "the server takes only encrypted connections: add sslmode=verify-full to the URL"
+    if any(said in why for said in _UNTRUSTED):
+        return (
+            "sslrootcert=FILE in the URL names the authority that made the server's certificate,"
+            " and the certificate has to be for the name of the host in the URL"
+        )
+    return ""
 
 
 def breaks_constraint(exc: BaseException) -> bool:

@@ -206,4 +206,4 @@ class Home:
         hint = _HINTS.get(faults.fault(problem), "psql with the same URL has to work first")
         if any(said in why for said in faults.NO_PASSWORD):
             hint = "libpq finds passwords in ~/.pgpass, PGPASSFILE, a service or PGPASSWORD"
-        return ResourceError(f"cannot open {self.name}: {why}", hint)
+        return ResourceError(f"cannot open {self.name}: {why}", faults.tls_hint(why) or hint)

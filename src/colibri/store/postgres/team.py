@@ -14,7 +14,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from colibri.core.errors import ResourceError
-from colibri.store.postgres import roles, schema
+from colibri.store.postgres import faults, roles, schema
 
 SECONDS = 10  # that connecting may take
 _LOCK = 0x436F6C35  # of two that make a schema at once
@@ -40,9 +40,11 @@ def connect(url: str) -> psycopg.Connection[Any]:
         return psycopg.connect(url, autocommit=True, connect_timeout=SECONDS)
     except psycopg.Error as problem:
         why = " ".join(str(problem).split())
+        hint = (
+            "psql with the same URL has to work first; it also asks for a password that is missing"
+        )
         raise ResourceError(
-            f"cannot connect to PostgreSQL: {why}",
-            "psql with the same URL has to work first; it also asks for a password that is missing",
+            f"cannot connect to PostgreSQL: {why}", faults.tls_hint(why) or hint
         ) from None
 
 
