@@ -6,7 +6,7 @@ someone who can only read. No tool call computes any of it. Verification never r
 root: `Comparison` computes all of them again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from colibri.core import merkle
@@ -109,7 +109,7 @@ class Comparison:
         self._read: dict[int, bytes] = {}  # kept roots, up to BATCH
         self._altered: list[str] = []
 
-    def take(self, leaves: list[bytes]) -> None:
+    def take(self, leaves: Sequence[bytes]) -> None:
         """The next leaves of the log, in the transaction that read them."""
         first = self._tree.size // PART
         made = self._tree.extend(leaves) if first < self._kept else []

@@ -14,7 +14,6 @@ from colibri.core.check.rows import Rows
 from colibri.core.check.rules import Rules
 from colibri.core.ledger import Entry, Head
 from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
-from colibri.core.rows import Row
 from colibri.core.witness import NOTHING, Comparison, Witnesses
 from colibri.store import (
     deed_rows,
@@ -33,7 +32,6 @@ from colibri.store.connection import Connection
 SLICE = 10_000  # records that are read in one transaction
 AHEAD = 4  # stretches that are asked for at once, if the database is far
 START = -(2**63)  # a row may have any number
-_LEAF = Row._fields.index("leaf")
 
 Pause = Callable[[], None]
 
@@ -145,9 +143,8 @@ class _Log:
         _read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
 
     def _take(self, rows: Rows) -> None:
-        self.check.take(rows)
+        leaves = self.check.take(rows)
         if self.found.sound:
-            leaves = [row[_LEAF] for row in rows]
             self.tree.take(leaves)
             self.outside.take(rows[0][0], leaves)
 
@@ -269,7 +266,7 @@ def _before(db: Connection, first: int) -> Entry | None:
 
 def _read(
     db: Connection,
-    take: Callable[[Rows], None],
+    take: Callable[[Rows], object],
     first: int,
     last: int,
     pause: Pause,

@@ -31,7 +31,6 @@ _MADE_BY: dict[str, Sequence[tuple[tuple[str, ...], int, int]]] = {
     "task_next_actions": ((("task",), 0, 1),),
 }
 _NO_TOOL = ""
-_OF_TASKS = ("task", "task.text")
 REPEATED = ("task_create", "thought_record")  # the tools that take a key
 # The texts among a tool's arguments, in whose place is a digest.
 _TEXTS = {
@@ -141,7 +140,7 @@ class Calls:
         enter, entered, begun, *changes = opened
         if named != entered:
             self._compare_names(entered, _row(row))
-        self._tasks.end_call([change[5] for change, _ in changes if change[2] in _OF_TASKS])
+        self._tasks.end_call(changes)
         is_ok = said.outcome == "ok"
         if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
@@ -193,7 +192,7 @@ class Calls:
 
     def _judge_changes(self, changes: Sequence[Change], tool: str, exit: int | None) -> bool:
         """Whether a call has made the changes that its tool makes."""
-        at, is_missing = _fitting(tuple([row.kind for row, _ in changes]), tool)
+        at, is_missing = _fitting(tuple([row[2] for row, _ in changes]), tool)
         for row, _ in changes[at:]:
             self._note(row.seq, "stray-change", "its call does not make it, or has not ended ok")
         if exit is not None and is_missing and at == len(changes):

@@ -6,7 +6,7 @@ agree, an order within a list) is in `fit`. A new kind or member is added here a
 those of deeds are in deed_payloads.py.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -252,16 +252,15 @@ def read(c: Columns) -> list[Payload] | None:
     places: dict[str, list[int]] = {kind: [] for kind in {*c.kinds}}
     for place, kind in enumerate(c.kinds):
         places[kind].append(place)
-    said: list[Any] = [None] * len(c.kinds)
-    seqs, bodies, sessions, tasks = c.seqs, c.bodies, c.sessions, c.tasks
+    said: dict[str, Iterator[Any]] = {}
+    seqs, sessions, tasks = c.seqs, c.sessions, c.tasks
     for kind, where in places.items():
-        some = _read(kind, [bodies[place] for place in where])
+        some = _read(kind, map(c.bodies.__getitem__, where))
         headers = ((seqs[place], sessions[place], tasks[place]) for place in where)
-        if some is None or not _KINDS[kind].fit(some, headers):
+        if some is None or len(some) != len(where) or not _KINDS[kind].fit(some, headers):
             return None
-        for place, one in zip(where, some, strict=True):
-            said[place] = one
-    return said
+        said[kind] = iter(some)
+    return [*map(next, map(said.__getitem__, c.kinds))]
 
 
 def read_one(row: Row) -> Any:
@@ -270,12 +269,12 @@ def read_one(row: Row) -> Any:
     return said[0] if said else None
 
 
-def _read(kind: str, bodies: Sequence[bytes]) -> list[Any] | None:
+def _read(kind: str, bodies: Iterable[bytes]) -> list[Any] | None:
     """Payloads of one kind, each on a line: canonical JSON has no line ends in it."""
     lines = b"\n".join((*bodies, b""))
     try:
         said = _DECODE[kind](lines)
-        return said if len(said) == len(bodies) and _encode(said) == lines else None
+        return said if _encode(said) == lines else None
     except (ValueError, RecursionError):
         return None
 

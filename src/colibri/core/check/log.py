@@ -87,8 +87,8 @@ class LogCheck:
         self._head: Head | None = None
         self._count = 0
 
-    def take(self, rows: Rows) -> None:
-        """The next rows, some STRETCH of them."""
+    def take(self, rows: Rows) -> Sequence[bytes]:
+        """The next rows, some STRETCH of them; their leaves."""
         c = Columns._make(zip(*rows, strict=True))
         made = commitments(c)
         if not self._follow(c, made):
@@ -102,6 +102,7 @@ class LogCheck:
             said = self._read(rows, c, committed=made is not None)
             if self._judges and self._found.sound and self._rules is not None:
                 self._rules.take(rows, c, said)
+        return c.leaves
 
     def excuse(self, row: Row) -> None:
         """Take in an erasure that came after the last row: what it names may be gone by now.

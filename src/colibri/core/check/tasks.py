@@ -19,6 +19,7 @@ UNKNOWN: Any = object()  # a value that an erased record may have set
 _NOTHING = dict.fromkeys((*HELD_FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
 _RETRY = ("VERIFY", "GATHER")
+_OF_TASKS = ("task", "task.text")  # the kinds of records that change them
 _MOVES = {str(old): new for old, new in TRANSITIONS.items()}
 
 Made = Mapping[str, Any]  # field → [old, new]
@@ -119,10 +120,10 @@ class Tasks:
         task.version, task.attempt, task.call = step.version, step.attempt, row.call
         task.updated_at, task.has_text, task.is_new = row.at, step.is_text, first
 
-    def end_call(self, changed: Iterable[str | None]) -> None:
-        """A call that changed tasks has ended: no text shares the version of one any more."""
-        for id in changed:
-            if (task := self.known.get(id or "")) is not None:
+    def end_call(self, changes: Iterable[tuple[Row, object]]) -> None:
+        """A call with these changes has ended: no text shares the version of a task any more."""
+        for row, _ in changes:
+            if row[2] in _OF_TASKS and (task := self.known.get(row[5] or "")) is not None:
                 task.call = ""
 
     def retell(self, task: str, texts: Iterable[Texts]) -> None:
