@@ -1,8 +1,10 @@
 """cli/: what a command that is stopped leaves behind, and what it says."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -19,12 +21,22 @@ def test_an_interrupted_command_says_so_and_exits_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As shells have it: 128 and the number of SIGINT. No traceback."""
-    command = SimpleNamespace(
-        HELP="", DESCRIPTION="", EPILOG="", configure=lambda parser: None, run=interrupted
-    )
-    monkeypatch.setitem(cli.COMMANDS, "nap", command)
+    nap = ModuleType("nap")
+    vars(nap).update(DESCRIPTION="", EPILOG="", configure=lambda parser: None, run=interrupted)
+    monkeypatch.setitem(sys.modules, "colibri.cli.commands.nap", nap)
+    monkeypatch.setattr(cli, "COMMANDS", ["nap"])
     assert cli.main(["nap"]) == 130
     assert capsys.readouterr() == ("", "colibri: error: interrupted\n")
+
+
+def test_a_command_is_loaded_without_the_others() -> None:
+    """Else each would wait for all."""
+    look = "print(*[name for name in sys.modules if name.startswith('colibri.cli.commands.')])"
+    program = f"import sys; from colibri import cli; cli.parser_of('verify'); {look}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "colibri.cli.commands.verify\n"
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError, ValueError])

@@ -15,7 +15,7 @@ from tests.support.client import environment, execute, execute_raw
 from tests.support.sample_project import Printed, Workshop
 from tests.support.terminal import COLIBRI
 
-NAMES = list(cli.COMMANDS)
+NAMES = cli.COMMANDS
 EXAMPLE = re.compile(r"^  (?:\w+=\S+ )*colibri (\S+)(.*?)(?:  .*)?$", re.MULTILINE)
 
 
@@ -32,7 +32,7 @@ def test_the_overview_names_each_command_once_in_its_group() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_command_explains_itself_with_examples_that_are_right(name: str) -> None:
     """An example that the parser refuses would teach a mistake."""
-    module = cli.COMMANDS[name]
+    module = cli.command(name)
     assert module.HELP[0].islower()
     assert not module.HELP.endswith(".")
     assert len(module.DESCRIPTION.split()) > 5

@@ -4,89 +4,28 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 
 from colibri import VERSION
 from colibri.cli import complaint
-from colibri.cli.commands import (
-    add,
-    agents,
-    backup,
-    brief,
-    claim,
-    completion,
-    demo,
-    doctor,
-    edit,
-    erase,
-    export,
-    gate,
-    heads,
-    hook,
-    log,
-    move,
-    move_ledger,
-    note,
-    release,
-    report,
-    restore,
-    seal,
-    search,
-    serve,
-    sessions,
-    setup,
-    status,
-    tasks,
-    team,
-    trail,
-    verify,
-    why,
-    witness,
-)
 from colibri.cli.complaint import Misuse, nearest, question
 from colibri.cli.show import help
 from colibri.config import forget_relative_programs
 
-# The commands, by purpose.
+# The commands, by purpose; each is a module of commands/, with HELP, DESCRIPTION, EPILOG, configure
+# and run.
 GROUPS = {
-    "start here": {"demo": demo, "setup": setup, "doctor": doctor, "serve": serve, "hook": hook},
-    "see what your agents did": {
-        "status": status,
-        "brief": brief,
-        "search": search,
-        "sessions": sessions,
-        "tasks": tasks,
-        "agents": agents,
-        "trail": trail,
-        "log": log,
-        "why": why,
-        "report": report,
-    },
-    "plan and do work yourself": {
-        "add": add,
-        "edit": edit,
-        "claim": claim,
-        "release": release,
-        "note": note,
-        "move": move,
-        "seal": seal,
-    },
-    "prove it to others": {
-        "verify": verify,
-        "export": export,
-        "witness": witness,
-        "heads": heads,
-        "gate": gate,
-    },
-    "maintain the ledger": {
-        "team": team,
-        "backup": backup,
-        "restore": restore,
-        "move-ledger": move_ledger,
-        "erase": erase,
-        "completion": completion,
-    },
+    "start here": ("demo", "setup", "doctor", "serve", "hook"),
+    "see what your agents did": (
+        *("status", "brief", "search", "sessions", "tasks", "agents", "trail", "log", "why"),
+        "report",
+    ),
+    "plan and do work yourself": ("add", "edit", "claim", "release", "note", "move", "seal"),
+    "prove it to others": ("verify", "export", "witness", "heads", "gate"),
+    "maintain the ledger": ("team", "backup", "restore", "move-ledger", "erase", "completion"),
 }
-COMMANDS = {name: module for group in GROUPS.values() for name, module in group.items()}
+COMMANDS = [name for group in GROUPS.values() for name in group]
 
 DESCRIPTION = """\
 Colibri makes the work of AI agents accountable: a local MCP server that records every call in a
@@ -135,15 +74,20 @@ def _run(name: str, rest: list[str]) -> int:
         hint = "the command comes first, its options after it; colibri --help lists the commands"
         raise Misuse(f"{name} is not a command", hint)
     if name not in COMMANDS:
-        near = ["--version"] if name == "version" else nearest(name, list(COMMANDS))
+        near = ["--version"] if name == "version" else nearest(name, COMMANDS)
         raise Misuse(f"there is no command {name}", question(near) or "colibri --help lists them")
-    code: int = COMMANDS[name].run(parser_of(name).parse_args(rest))
+    code: int = command(name).run(parser_of(name).parse_args(rest))
     return code
+
+
+def command(name: str) -> ModuleType:
+    """The module of a command; only that of the one to run is loaded, which starts far sooner."""
+    return import_module(f"colibri.cli.commands.{name.replace('-', '_')}")
 
 
 def parser_of(name: str) -> help.Parser:
     """The parser of a command."""
-    module = COMMANDS[name]
+    module = command(name)
     parser = help.Parser(
         prog=f"colibri {name}", description=module.DESCRIPTION, epilog=module.EPILOG
     )
@@ -163,7 +107,7 @@ def _group(title: str, names: Iterable[str], width: int) -> str:
     for name in names:
         start = f"  {name:<12}"
         lines += textwrap.wrap(
-            COMMANDS[name].HELP, width, initial_indent=start, subsequent_indent=" " * len(start)
+            command(name).HELP, width, initial_indent=start, subsequent_indent=" " * len(start)
         )
     return "\n".join((*lines, ""))
 
