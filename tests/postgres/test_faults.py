@@ -234,6 +234,16 @@ def test_a_role_without_rights_and_another_schema_version_are_said(
     assert titles(schema) == ["first", "third"]
 
 
+def test_a_schema_that_the_role_may_not_use_any_more_is_said(tmp_path: Path, schema: str) -> None:
+    with start(tmp_path, server().url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="first")
+        as_admin(f"REVOKE USAGE ON SCHEMA {schema} FROM {schema}_writer")
+        message = refused(running.call("task_create", title="second"))
+        assert "this role may not use the schema any more; check both, then restart" in message
+        assert "LINE 1" not in message
+    assert titles(schema) == ["first"]
+
+
 def test_no_server_and_no_schema_are_said_with_what_to_do(tmp_path: Path) -> None:
     nobody = "postgresql://nobody@127.0.0.1:1/none"
     with start(tmp_path / "a", nobody, "colibri", COLIBRI_STARTUP_TIMEOUT_MS="500") as running:

@@ -10,6 +10,9 @@ DatabaseError = psycopg.Error  # the base of all database errors
 OTHER_VERSION = "CB001"  # the schema was migrated
 OTHER_RECORDS = "CB002"  # a record that this server knows is not there
 
+# A schema, table, column or function is not there, or its schema may not be used.
+GONE = ("3F000", "42P01", "42703", "42883")
+
 # By SQLSTATE, or by its class, the first two characters.
 _FAULTS: dict[str, Fault] = {
     "53100": "full",
@@ -26,10 +29,7 @@ _FAULTS: dict[str, Fault] = {
     "58": "io",
     "XX001": "damaged",
     "XX002": "damaged",
-    "3F": "damaged",  # the schema is gone,
-    "42P01": "damaged",  # or a table of it,
-    "42703": "damaged",  # or a column,
-    "42883": "damaged",  # or a function
+    **dict.fromkeys(GONE, "damaged"),
 }
 
 # What libpq says if the server does not let us in: such an error comes without its SQLSTATE.

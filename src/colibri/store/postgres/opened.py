@@ -48,6 +48,11 @@ _ADVICE = {
         "an older copy was restored, or a standby without it was promoted; restart to continue with"
         " the ledger as it is"
     ),
+    **dict.fromkeys(
+        faults.GONE,
+        "a part of the schema is gone, or this role may not use the schema any more; check both,"
+        " then restart",
+    ),
 }
 LOOKUP_SECONDS = 15.0  # for the server to come back, and to end a session that was cut off
 _PAUSE = 0.25
