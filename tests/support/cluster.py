@@ -94,6 +94,7 @@ class Cluster:
             self.port,
             self._started,
             listen_addresses="",
+            wal_writer_delay="10s",  # what nobody flushes is lost in a crash
             max_wal_size="4MB",
             min_wal_size="2MB",
             wal_keep_size="64MB" if self._elsewhere is None else "0",

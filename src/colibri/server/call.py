@@ -98,15 +98,17 @@ class Call:
 
     `plain` holds the validated arguments as plain values; `redacted` lists the secrets removed from
     them. `refusal` says why the handler does not run; of such a call's line only `digest` is kept.
-    `entry` is the enter record. `owner` is the session and agent that made the call; `session`,
-    `task` and `agent` go into its next record: the owner's, or those that the call has created.
+    `entry` is the enter record, `connection` the number of the one that it was sent over. `owner`
+    is the session and agent that made the call; `session`, `task` and `agent` go into its next
+    record: the owner's, or those that the call has created.
     `repeats` is the enter record of an earlier call that already did this call's work.
     """
 
     __slots__ = (
-        "agent", "args", "caller", "came", "cancelled", "digest", "duration_ms", "enter_ms",
-        "entry", "id", "lane", "name", "owner", "plain", "raw", "redacted", "refusal", "repeats",
-        "request", "session", "sink_entered", "taken", "task", "tool", "verified", "weight",
+        "agent", "args", "caller", "came", "cancelled", "connection", "digest", "duration_ms",
+        "enter_ms", "entry", "id", "lane", "name", "owner", "plain", "raw", "redacted", "refusal",
+        "repeats", "request", "session", "sink_entered", "taken", "task", "tool", "verified",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, request: "Request", name: str, raw: object, tool: Registered | None) -> None:
@@ -131,6 +133,7 @@ class Call:
         self.refusal: Exception | None = None
         self.digest: tuple[int, str] | None = None
         self.entry: Entry | None = None
+        self.connection = 0
         self.enter_ms = 0.0
         self.duration_ms = 0
         self.taken = False

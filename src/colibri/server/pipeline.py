@@ -222,6 +222,7 @@ class Pipeline:
                 attempt.started.extend(calls)
                 calls.clear()
             for call in attempt.started:
+                call.reset_names()  # what it has created is undone
                 self.turn_away(call, envelope.UNAVAILABLE, problem.message)
             return problem
         except CommitFailed as problem:
@@ -238,6 +239,7 @@ class Pipeline:
         while attempt.calls and (not attempt.started or self._clock.now_ms() < until):
             call = attempt.calls.popleft()
             attempt.started.append(call)
+            recorder.entered(chain, call)
             outcome = run(call, recorder, chain)  # 4
             attempt.done.append((call, outcome, recorder.exit(chain, call, outcome)))  # 5
 

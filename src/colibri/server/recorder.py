@@ -121,7 +121,9 @@ class Recorder:
         far: bool,
         then: "Sequence[Call]",
     ) -> "T":
-        opened, known = self.opened, self._known
+        opened = self.opened
+        # A server that crashes takes back what it has not flushed; that is no damage.
+        known = self.synced if opened.is_far else self._known
         ahead = partial(self._owners.first_reads, then) if far and then else None
         self._owners.begin()
         with self._guard:
@@ -134,7 +136,7 @@ class Recorder:
                     opened.check()
                 self._guard.committing = True
             self._guard.committed = True
-            self._known = chain.mark() or known
+            self._known = chain.mark() or self._known
             self._owners.settle()
             if answered:
                 opened.check_again()
@@ -175,10 +177,25 @@ class Recorder:
             what = f"what your host reported waits in {path}-spool and cannot be recorded now"
             self._gates_now = self.gates.but(problem=f"{what}: send the call again in a moment")
 
+    def entered(self, chain: "Chain", call: "Call") -> "Entry":
+        """The enter record of a call. It is appended now if there is none, or if a database server
+        that crashed has taken it back.
+        """
+        if call.entry is not None and self._was_taken_back(call, call.entry):
+            call.entry = None
+            call.reset_names()
+        return call.entry or self.enter(chain, call)
+
+    def _was_taken_back(self, call: "Call", entry: "Entry") -> bool:
+        if call.connection == self.opened.connections:
+            return False
+        return ledger.leaf_at(self.opened.db, entry.seq) != entry.leaf
+
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
         """Append a call's enter record and give the call its owner and, if it has none, an id."""
         if not call.id:
             call.id = self._ids.uuid("call", 0 if chain.is_far else chain.mark().seq + 1)
+        call.connection = self.opened.connections
         now, origin = self.utc(), call.request.origin
         call.caller = caller = self._owners.caller_at(origin)
         if not chain.is_far:
@@ -226,7 +243,7 @@ class Recorder:
 
     def exit(self, chain: "Chain", call: "Call", outcome: "Outcome") -> "Entry":
         """Append a call's exit record; for a probe, the enter record too."""
-        entered = call.entry or self.enter(chain, call)
+        entered = self.entered(chain, call)
         self._owners.settle()  # of this very call, whose exit names the same owner
         if call.verified is not None:
             ledger.note_verified(self.opened.db, call.verified)

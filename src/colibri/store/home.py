@@ -37,6 +37,10 @@ class Opened(Protocol):
     def is_far(self) -> bool:
         """Whether each question takes a trip to another machine."""
 
+    @property
+    def connections(self) -> int:
+        """How many it has had. What was not synced over an earlier one may be gone."""
+
     def transaction(
         self,
         *,

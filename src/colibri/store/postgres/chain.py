@@ -20,11 +20,12 @@ _ENTER = "SELECT * FROM enter_call(?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS float8),
 class Coming:
     """An Entry whose number is still on its way, of a call; and, of an enter, whose call it is."""
 
-    __slots__ = ("_entry", "_pending", "call", "kind", "owner")
+    __slots__ = ("_db", "_entry", "_pending", "call", "kind", "owner")
 
     owner: tuple[str | None, str | None]
 
-    def __init__(self, call: str, kind: str, pending: Pending) -> None:
+    def __init__(self, db: Pipelined, call: str, kind: str, pending: Pending) -> None:
+        self._db = db
         self.call = call
         self.kind = kind
         self._pending = pending
@@ -37,6 +38,7 @@ class Coming:
     @property
     def entry(self) -> Entry:
         if self._entry is None:
+            self._db.receive(self._pending)
             row: Any = self._pending.fetchone()
             self.arrive(*row[:4])
         assert self._entry is not None
@@ -102,7 +104,7 @@ class FarChain:
         return self._await(call, "call.enter", self._db.send(_ENTER, values))
 
     def _await(self, call: str, kind: str, pending: Pending) -> Coming:
-        self.coming.append(Coming(call, kind, pending))
+        self.coming.append(Coming(self._db, call, kind, pending))
         return self.coming[-1]
 
     def mark(self) -> Head | None:

@@ -67,6 +67,7 @@ class Opened:
     migrated_from: int | None = None
     backup: str | None = None
     unclean = False
+    connections = 0
 
     def __init__(
         self,
@@ -176,6 +177,7 @@ class Opened:
             self.db.use(self._connect())
         except ResourceError as problem:  # another version of the schema, or of the server
             raise Damaged(problem.message) from problem
+        self.connections += 1
         self.db.execute(_END)
         if (log := ledger.log_id(self.db)) != self.log:
             raise Damaged(f"the database holds another log now, {log}: restart")

@@ -35,6 +35,10 @@ class Opened(NamedTuple):
     def is_far(self) -> bool:
         return False
 
+    @property
+    def connections(self) -> int:
+        return 0
+
     def transaction(self, *, durable: bool, **_: object) -> Change:
         """The answer to a client needs nothing more than the commit, and no trip is saved."""
         return Change(self.db, self.watch, durable=durable)
