@@ -177,6 +177,40 @@ def test_every_other_machine_knows_what_was_accepted_and_no_path(accepted: Commi
     assert str(accepted.project) not in text and os.uname().nodename not in text
 
 
+def test_two_copies_that_push_to_one_remote_accept_each_other_once(ann: Committer) -> None:
+    """Each has a home of its own, as on two machines, and each goes on after it."""
+    ann.remote()
+    ann.report("witness", "--push")
+    bob = Committer.__new__(Committer)
+    bob.folder = ann.folder.parent / "bob"
+    bob.home, bob.project = bob.folder / "home", bob.folder / "project"
+    shutil.copytree(ann.folder, bob.folder, symlinks=True)
+
+    def push(who: Committer, text: str) -> int:
+        assert who.colibri("note", text)[0] == 0
+        return who.colibri("witness", "--push")[0]
+
+    assert push(bob, "of Bob") == 0
+    for who, text in ((ann, "of Ann"), (bob, "more of Bob")):
+        assert push(who, text) == 1
+        assert verdict(who)[0] == 1
+        assert who.colibri("heads", "accept", "--why", "the project was copied")[0] == 0
+        assert who.colibri("witness", "--push")[0] == 0
+    for who, text in ((ann, "1"), (ann, "2"), (bob, "3"), (bob, "4"), (ann, "5"), (bob, "6")):
+        assert push(who, text) == 0, "it was accepted once"
+        code, judged, said = verdict(who)
+        assert (code, judged["lines"]["witnessed"]) == (0, "yes")
+        assert "(the project was copied)" in said
+        assert ", kept at origin" in said
+        assert {one["problem"] for one in who.report("witness", "list")["witnesses"]} == {None}
+    shutil.copytree(ann.project / "data", ann.folder / "older")
+    assert push(ann, "cut off") == 0
+    shutil.rmtree(ann.project / "data")
+    shutil.copytree(ann.folder / "older", ann.project / "data")
+    code, judged, _ = verdict(ann)
+    assert (code, {one["code"] for one in judged["findings"]}) == (1, {"diverged"})
+
+
 def test_a_later_loss_is_not_covered_by_what_was_accepted(accepted: Committer) -> None:
     older = (accepted.project / "data" / "colibri.db").read_bytes()
     accepted.colibri("note", "soon lost")

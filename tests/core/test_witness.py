@@ -6,6 +6,7 @@ from colibri.core.witness import (
     Comparison,
     Judged,
     Place,
+    Proof,
     Signature,
     Witness,
     Witnesses,
@@ -115,6 +116,33 @@ def test_a_copy_is_accepted_once_and_the_own_ledger_each_time() -> None:
     assert results(head(8, 1), by=(accepted(copy, by),)) == ["diverged"]
     elsewhere = accepted(here, by, THERE)  # accepted over there: of its heads only that one
     assert results(here, head(8, 1), by=(elsewhere,)) == ["accepted", "diverged"]
+
+
+def test_what_extends_an_accepted_checkpoint_is_accepted_with_it() -> None:
+    """A copy went on after record 4, and its checkpoints keep coming: 6, 8 and 9."""
+    copy = NaiveTree([leaf(seq, seq > 4) for seq in range(1, 10)])
+    other = NaiveTree([leaf(seq, 2 * (seq > 4)) for seq in range(1, 10)])
+
+    def extending(tree: NaiveTree, size: int, old: int) -> Witness:
+        proof = Proof(old, tuple(tree.consistency(old, 0, size)))
+        return checkpoint(size, tree.root(0, size))._replace(proof=proof)
+
+    first, second, third = (extending(copy, *sizes) for sizes in ((6, 4), (8, 6), (9, 8)))
+    by = accepted(first, Head(5, leaf(5)))._replace(what="root")
+
+    def results(*found: Witness, by: tuple[Acceptance, ...] = (by,)) -> list[str]:
+        return [one.result for one in judged(*found, by=by)]
+
+    assert results(third, second, first) == ["accepted"] * 3
+    assert judged(third, second, by=(by,))[0].accepted == by
+    assert results(third) == ["diverged"], "there is no proof from 6 to 9"
+    assert results(second, first, by=()) == ["diverged"] * 2
+    elsewhere = by._replace(by=Head(5, leaf(5, 1)))
+    assert results(second, by=(elsewhere,)) == ["diverged"], "it was given for another copy"
+    assert results(second._replace(root=other.root(0, 8))) == ["diverged"], (
+        "the proof is of another"
+    )
+    assert results(extending(other, 8, 6)) == ["diverged"], "a third copy, which nobody accepted"
 
 
 def test_the_farthest_witness_is_named_and_of_these_one_that_is_elsewhere() -> None:

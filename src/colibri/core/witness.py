@@ -5,7 +5,8 @@ and the root of their tree). A log that does not contain it has diverged: it was
 rewritten, replaced by an older copy, or the witness was written by a copy that went on by itself.
 Only a person can tell which, and accept it. An acceptance holds for logs that contain the record
 after which it was given. One that is kept in git, with a checkpoint, holds for logs that contain
-that checkpoint as well.
+that checkpoint as well. It also covers later checkpoints that are proved to extend the accepted
+one: they are of the copy that went on, and can say nothing about this log.
 
 A witness that is known to exist and cannot be read may say anything, so while there is one that
 nobody accepted, nobody can tell whether the log is what it was.
@@ -18,7 +19,7 @@ from typing import Literal, NamedTuple
 
 from colibri.core.checkpoint import Checkpoint
 from colibri.core.ledger import Head
-from colibri.core.merkle import GrowingTree
+from colibri.core.merkle import GrowingTree, check_consistency
 
 Kind = Literal["state", "ref", "branch", "trailer", "note", "given"]
 NAMED = 3  # other logs, in words
@@ -40,6 +41,13 @@ class Place(NamedTuple):
     machine: str
 
 
+class Proof(NamedTuple):
+    """That a tree begins with an older one of `size`."""
+
+    size: int
+    path: tuple[bytes, ...]
+
+
 class Witness(NamedTuple):
     """A head or a checkpoint; `where` names what keeps it, so that it reads well in a sentence."""
 
@@ -56,6 +64,7 @@ class Witness(NamedTuple):
     object: bytes | None = None  # of one that cannot be read: what it can be accepted by
     problem: str = ""  # and why it cannot be read
     formerly: str | None = None  # why a remote that had it is not known to have it now
+    proof: Proof | None = None  # that it extends another checkpoint
 
     @property
     def hash(self) -> bytes:
@@ -122,9 +131,12 @@ class Comparison:
         self.roots: dict[int, bytes] = {}
         self._accepted_by_hash = defaultdict[tuple[int, bytes], list[Acceptance]](list)
         self._accepted_by_place = defaultdict[Place | None, list[Acceptance]](list)
+        self._accepted_roots = defaultdict[int, set[bytes]](set)
         for one in witnesses.accepted:
             self._accepted_by_hash[one.size, one.hash].append(one)
             self._accepted_by_place[one.place].append(one)
+            if one.what == "root":
+                self._accepted_roots[one.size].add(one.hash)
         self._next_seqs, self._next_sizes = self.seqs[::-1], self.sizes[::-1]
         self._tree = GrowingTree()
 
@@ -144,7 +156,11 @@ class Comparison:
 
     def judge(self, last: int) -> tuple[Judged, ...]:
         """Each witness, in the order given; last is the log's newest record."""
-        return tuple(self._judge(one, last) for one in self._witnesses.found)
+        found = self._witnesses.found
+        # The smaller first: a proof leads from what was accepted to what is larger.
+        order = sorted(range(len(found)), key=lambda n: found[n].size)
+        judged = {n: self._judge(found[n], last) for n in order}
+        return tuple(judged[n] for n in range(len(found)))
 
     def accepted(self) -> list[Acceptance]:
         """Those that hold for this log."""
@@ -176,7 +192,23 @@ class Comparison:
         is_copy = one.place is not None and one.place != self._witnesses.place
         copy = self._accepted_by_place.get(one.place, []) if is_copy else []
         elsewhere = (by for by in copy if by.by_place != one.place)
-        return next((by for by in chain(same, elsewhere) if self._is_ours(by)), None)
+        known = (by for by in chain(same, elsewhere) if self._is_ours(by))
+        return next(known, None) or self._accepted_before(one)
+
+    def _accepted_before(self, one: Witness) -> Acceptance | None:
+        """The acceptance of the checkpoint that this one is proved to extend."""
+        if one.root is None or one.proof is None:
+            return None
+        size, path = one.proof
+        for root in self._accepted_roots.get(size, ()):
+            ours = (by for by in self._accepted_by_hash[size, root] if self._is_ours(by))
+            if (by := next(ours, None)) and check_consistency(
+                old_size=size, old_root=root, size=one.size, root=one.root, path=path
+            ):
+                self._accepted_by_hash[one.size, one.root].append(by)
+                self._accepted_roots[one.size].add(one.root)
+                return by
+        return None
 
     def _is_ours(self, acceptance: Acceptance) -> bool:
         """Whether it was given for this log, and not for another copy of it."""

@@ -142,8 +142,10 @@ def lines(found: set[str], judged: Sequence[Judged] | None) -> dict[str, str]:
 def witness(judged: Judged) -> dict[str, Any]:
     """A witness, with what the log makes of it."""
     kept, accepted = judged.witness, judged.accepted
+    told = kept._asdict()
+    del told["proof"]  # long, and of use only with the tree
     return {
-        **kept._asdict(),
+        **told,
         "leaf": kept.leaf and kept.leaf.hex(),
         "root": kept.root and kept.root.hex(),
         "object": kept.object and kept.object.hex(),

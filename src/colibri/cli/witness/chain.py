@@ -7,8 +7,8 @@ tree. A commit holds:
     checkpoint.sig   the SSH signature of that text, if it was signed
     consistency      the size of the checkpoint before, then a hash a line in base64: the proof that
                      this tree begins with that one; empty in the first commit
-    diverged         in place of a proof, where the log does not extend the checkpoint before and a
-                     person accepted that: the reason
+    diverged         where the log does not extend the checkpoint before and a person accepted that:
+                     the reason. The proof is then from the newest one before that it does extend
     accepted         every checkpoint that the log does not extend, and why a person accepted that:
                      the lines of store/head_lines.py
 
@@ -18,6 +18,7 @@ work tree, hooks and other refs have no part in it.
 
 import base64
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
@@ -30,6 +31,7 @@ from colibri.cli.witness.found import SHORT
 from colibri.core import checkpoint as checkpoints
 from colibri.core import merkle
 from colibri.core.checkpoint import Checkpoint
+from colibri.core.witness import Proof
 
 REFS = "refs/colibri/witness/"
 TRACKING = "refs/colibri/remotes/"
@@ -43,6 +45,7 @@ PAGE = 5_000  # commits of a chain that are read at once
 MAX_COMMITS = 200_000  # of one chain
 MAX_FILE = 1 << 14
 MAX_TREE = 1 << 20
+_IS_SIZE = re.compile("[1-9][0-9]{0,15}").fullmatch
 _WHO = {"NAME": ("user.name", "colibri"), "EMAIL": ("user.email", "colibri@localhost")}
 
 
@@ -195,19 +198,30 @@ def extends(new: Entry, old: Entry) -> str:
         return ""
     if new.checkpoint.log != old.checkpoint.log:
         return "the commit before is of another log"
-    size, *lines = new.consistency.split("\n")[:-1] or [""]
-    try:
-        path = [base64.b64decode(line, validate=True) for line in lines]
-    except ValueError:
-        path = [b""]
-    holds = size == str(old.checkpoint.size) and merkle.check_consistency(
-        old_size=old.checkpoint.size,
-        old_root=old.checkpoint.root,
-        size=new.checkpoint.size,
-        root=new.checkpoint.root,
-        path=path,
+    given = proved(new.consistency)
+    holds = (
+        given
+        and given.size == old.checkpoint.size
+        and merkle.check_consistency(
+            old_size=old.checkpoint.size,
+            old_root=old.checkpoint.root,
+            size=new.checkpoint.size,
+            root=new.checkpoint.root,
+            path=given.path,
+        )
     )
     return "" if holds else "its proof does not lead from the checkpoint before it"
+
+
+def proved(text: str) -> Proof | None:
+    """What the file `consistency` says; None if it has no proof."""
+    size, *lines = text.split("\n")[:-1] or [""]
+    if not _IS_SIZE(size):
+        return None
+    try:
+        return Proof(int(size), tuple(base64.b64decode(line, validate=True) for line in lines))
+    except ValueError:
+        return None
 
 
 def proof(size: int, path: Sequence[bytes]) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from colibri.core.checkpoint import Checkpoint
-from colibri.core.witness import Acceptance, Kind, Signature, Witness
+from colibri.core.witness import Acceptance, Kind, Proof, Signature, Witness
 
 SHORT = 10  # digits of a commit
 
@@ -25,6 +25,7 @@ class Found(NamedTuple):
     accepted: Acceptance | None = None  # of the checkpoint before it
     all_accepted: str = ""  # the id of the blob with all of them
     formerly: str = ""  # why a remote that had it is not known to have it now
+    proof: Proof | None = None  # that it extends another checkpoint
 
     @property
     def where(self) -> str:
@@ -44,14 +45,8 @@ class Found(NamedTuple):
             return Witness(
                 log, 0, None, None, *about, object=object, problem=self.problem, formerly=was
             )
-        return Witness(
-            self.checkpoint.log,
-            self.checkpoint.size,
-            None,
-            self.checkpoint.root,
-            *about,
-            formerly=was,
-        )
+        log, size, root = self.checkpoint
+        return Witness(log, size, None, root, *about, formerly=was, proof=self.proof)
 
 
 def unread(kind: Kind, where: str, problem: object) -> Found:

@@ -20,6 +20,7 @@ from colibri.store import heads, ledger, log_tree, witnessed
 from colibri.store.connection import Connection
 
 TRIES = 8  # others may add to the chain at the same time
+COMPARED = 200  # commits of a chain that a divergence is looked for in
 
 Reading = Callable[[], AbstractContextManager[tuple[Config, Connection]]]
 
@@ -52,7 +53,8 @@ def keep(
             is_told = before and before.checkpoint == now and told == accepted.text(now.log, known)
             if before and is_told and (before.signature or not key):
                 return where, Kept(before.commit, now, False)
-            files = _files(db, kept, before, now) | ({"accepted": told} if told else {})
+            history = _History(repository, where.folder, db, kept)
+            files = _files(history, before, now) | ({"accepted": told} if told else {})
         if key:
             text = checkpoints.text(now)
             files["checkpoint_sig"] = signatures.sign(text, key, repository.work_tree)
@@ -62,9 +64,46 @@ def keep(
     raise Complaint(f"others keep adding to {where.ref}", "try again")
 
 
-def _files(
-    db: Connection, kept: Witnesses, before: Entry | None, now: Checkpoint
-) -> dict[str, str]:
+class _History(NamedTuple):
+    """A chain, and what it is compared with."""
+
+    repository: Repository
+    folder: str
+    db: Connection
+    kept: Witnesses
+
+    def judge(self, entry: Entry) -> Judged:
+        """What the ledger, and whoever accepted that it differs, make of a commit of the chain."""
+        found = witnessed.judge(self.db, self.kept._replace(found=(_witness(entry),)))
+        if found[0].result != "diverged":
+            return found[0]
+        # It may go on from one that was accepted: a copy of the ledger keeps pushing.
+        every = self.until(entry)
+        pairs = zip(every, [*every[1:], None], strict=True)
+        said = [told for one, before in pairs if (told := accepted.of_commit(one, before))]
+        kept = self.kept._replace(accepted=(*self.kept.accepted, *said))
+        some = tuple(_witness(one) for one in every if one.checkpoint)
+        return witnessed.judge(self.db, kept._replace(found=some))[0]
+
+    def own(self, entry: Entry) -> Checkpoint | None:
+        """The newest checkpoint up to a commit that the ledger extends."""
+        known = (one.checkpoint for one in self.until(entry) if _extends(self.db, one.checkpoint))
+        return next(known, None)
+
+    def until(self, entry: Entry) -> list[Entry]:
+        """A commit and those before it, as many as are compared."""
+        page = next(chain.commits(self.repository, entry.commit))[:COMPARED]
+        return [one for one in chain.entries(self.repository, page, self.folder) if one]
+
+
+def _witness(entry: Entry) -> Witness:
+    assert entry.checkpoint is not None
+    log, size, root = entry.checkpoint
+    proof = chain.proved(entry.consistency)
+    return Witness(log, size, None, root, "ref", f"commit {entry.commit[:SHORT]}", proof=proof)
+
+
+def _files(history: _History, before: Entry | None, now: Checkpoint) -> dict[str, str]:
     """The proof that the ledger extends the checkpoint before, or why it need not."""
     if now.size == 0:
         hint = "a witness needs a record: use Colibri from your MCP client, or colibri note TEXT"
@@ -76,25 +115,22 @@ def _files(
         problem = before.problem or f"its checkpoint is of another log, {old and old.log}"
         hint = "colibri witness list shows the chain; put its ref back to the last good commit"
         raise Complaint(f"commit {commit} does not belong to this chain: {problem}", hint)
-    if _extends(db, old):
-        return {"consistency": chain.proof(old.size, log_tree.consistency(db, old.size, now.size))}
-    judged = _judge(db, kept, before)
+    if _extends(history.db, old):
+        return {"consistency": _proof(history.db, old, now)}
+    judged = history.judge(before)
     if judged.accepted is None:
         raise Complaint(
             f"the ledger does not extend the checkpoint of record {old.size:,} that commit"
             f" {commit} keeps: {judged.detail}",
             "colibri verify shows more; if you know why, colibri heads accept --why TEXT",
         )
-    return {"consistency": "", "diverged": f"{judged.accepted.why}\n"}
+    own = history.own(before)
+    proof = "" if own is None else _proof(history.db, own, now)
+    return {"consistency": proof, "diverged": f"{judged.accepted.why}\n"}
 
 
-def _judge(db: Connection, kept: Witnesses, entry: Entry) -> Judged:
-    """What the ledger, and whoever accepted that it differs, make of a commit of a chain."""
-    assert entry.checkpoint is not None
-    log, size, root = entry.checkpoint
-    witness = Witness(log, size, None, root, "ref", f"commit {entry.commit[:SHORT]}")
-    (judged,) = witnessed.judge(db, kept._replace(found=(witness,)))
-    return judged
+def _proof(db: Connection, old: Checkpoint, now: Checkpoint) -> str:
+    return chain.proof(old.size, log_tree.consistency(db, old.size, now.size))
 
 
 # At a remote.
@@ -153,7 +189,8 @@ def _take_over(
         return lost
     there = chain.newest(repository, theirs, where.folder)
     with reading() as (config, db):
-        fits = there is None or _fits(config, db, there)
+        kept = heads.of(db, config.ledger_name, config.state)
+        fits = there is None or _fits(_History(repository, where.folder, db, kept), there)
     if not fits or (where.folder and not _only_ours(repository, where.folder, ours, theirs)):
         raise Complaint(
             f"the chain at {remote} has diverged: {where.ref} is {theirs[:10]} there, which"
@@ -165,11 +202,10 @@ def _take_over(
     return lost
 
 
-def _fits(config: Config, db: Connection, there: Entry) -> bool:
-    if there.checkpoint is None or there.checkpoint.log != ledger.log_id(db):
+def _fits(history: _History, there: Entry) -> bool:
+    if there.checkpoint is None or there.checkpoint.log != ledger.log_id(history.db):
         return False
-    kept = heads.of(db, config.ledger_name, config.state)
-    return _judge(db, kept, there).result in ("held", "accepted")
+    return history.judge(there).result in ("held", "accepted")
 
 
 def _extends(db: Connection, old: Checkpoint | None) -> bool:

@@ -85,7 +85,8 @@ def _of_entry(entry: Entry, kind: Kind, ref: str, refs: Refs, before: Entry | No
     wrong = entry.problem or (chain.extends(entry, before) if before else "")
     held = (entry.checkpoint, refs.remote(ref), entry.text, entry.signature, wrong)
     told = (accepted.of_commit(entry, before), entry.accepted, refs.formerly(ref))
-    return Found(kind, entry.commit, ref, moment(entry.at), *held, *told)
+    proof = chain.proved(entry.consistency)
+    return Found(kind, entry.commit, ref, moment(entry.at), *held, *told, proof)
 
 
 # Branches, and messages of commits.
