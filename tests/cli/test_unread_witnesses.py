@@ -15,6 +15,7 @@ from colibri.cli import git, objects
 from colibri.cli.witness import chain, collect, sources
 from tests.support.committer import Committer
 from tests.support.ledger_writer import LOG
+from tests.support.program import tell_story
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
@@ -163,6 +164,39 @@ def test_it_hides_nothing_that_others_reveal(
     code, judged, said = verdict(ann)
     found = [one["code"] for one in judged["findings"]]
     assert (code, judged["verdict"], found) == (1, "bad", ["diverged"]), said
+
+
+def test_settings_that_git_cannot_read_leave_the_verdict_open(ann: Committer) -> None:
+    """And no traceback reaches the user."""
+    ann.report("witness")
+    (ann.project / ".git" / "config").write_text("[core\n")
+    code, judged, said = verdict(ann)
+    assert (code, judged["lines"]["witnessed"]) == (2, "not checked")
+    assert "bad config line 1" in said
+
+
+def test_a_repository_that_somebody_makes_inside_hides_no_witness_of_the_one_around_it(
+    ann: Committer,
+) -> None:
+    """The project is a folder of a repository; then its ledger is put back and `git init` run."""
+    part = ann.project / "part"
+    part.mkdir()
+    tell_story(part)
+    shutil.copytree(part / "data", ann.folder / "older")
+    ann.record(project=part)
+    commit = ann.report("witness", at=part)["commit"][:10]
+    ann.git("init", "-q", at=part)
+    assert ann.report("verify", at=part)["held_to"] == 58, "the control"
+    assert ann.report("status", at=part)["witness"]["size"] == 58
+    shutil.rmtree(part / "data")
+    shutil.copytree(ann.folder / "older", part / "data")
+    code, out, _ = ann.colibri("verify", "--json", at=part)
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["code"], commit in found["detail"]) == (1, "diverged", True)
+    (ann.project / ".git" / "config").write_text("[core\n")
+    assert ann.colibri("verify", at=part)[0] == 2, "its refs name this log"
+    shutil.rmtree(ann.project / ".git" / "refs" / "colibri")
+    assert ann.colibri("verify", at=part)[0] == 0, "a broken one has no part in it otherwise"
 
 
 def test_refs_of_others_that_are_broken_cost_nothing(ann: Committer) -> None:

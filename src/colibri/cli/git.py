@@ -156,6 +156,16 @@ def find(directory: str) -> Repository | None:
     return Repository(at, own, common) if trusted else None
 
 
+def roots(directory: str) -> Iterator[str]:
+    """The directories from one upwards that seem to be work trees, the innermost first."""
+    at = os.path.realpath(directory)
+    while True:
+        if os.path.lexists(os.path.join(at, ".git")):
+            yield at
+        if at == (at := os.path.dirname(at)):
+            return
+
+
 def is_ignored(repository: Repository, path: str) -> bool:
     """Whether git ignores an untracked path."""
     try:

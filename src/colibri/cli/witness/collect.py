@@ -18,7 +18,7 @@ from typing import NamedTuple
 from colibri.cli import git, objects
 from colibri.cli.git import GitError, Repository
 from colibri.cli.witness import accepted, chain, refs, signatures, sources
-from colibri.cli.witness.found import Found, moment
+from colibri.cli.witness.found import Found, moment, unread
 from colibri.cli.witness.refs import Refs
 from colibri.core.checkpoint import Checkpoint
 from colibri.core.witness import Acceptance, Signature, Witness
@@ -35,24 +35,50 @@ class Collected(NamedTuple):
 
 
 def collect(project: str, log: str) -> Collected:
-    """All that a project's repository has of a log; nothing where there is no repository."""
-    repository = git.find(project)
+    """All that a project's repository has of a log, and those around it: whoever makes another one
+    inside must not hide them. Nothing where there is no repository."""
+    found, asked = Collected([], [], []), set[str]()
+    for number, root in enumerate(git.roots(project)):
+        repository = git.find(root)
+        if repository is not None and repository.common in asked:
+            continue
+        asked.update([repository.common] if repository else [])
+        part = _collect(repository, root, log, is_around=number > 0)
+        found.witnesses.extend(part.witnesses)
+        found.problems.extend(part.problems)
+        found.accepted.extend(part.accepted)
+    return found
+
+
+def _collect(repository: Repository | None, root: str, log: str, *, is_around: bool) -> Collected:
     judged: dict[str, Signature] = {}
     told: list[Acceptance] = []
     try:
         if repository is None:
-            all_found = refs.without_git(project, log, "the repository is not one of yours")
+            all_found = refs.without_git(root, log, "the repository is not one of yours")
         else:
             known = refs.read(repository, log)
             all_found = _found(repository, log, known)
             judged = judge_signatures(repository, all_found)
             told = _accepted(repository, log, all_found)
-            all_found += sources.others(repository, log, known)
+            all_found += [] if is_around else sources.others(repository, log, known)
     except git.NoGit as problem:
-        all_found = refs.without_git(project, log, problem)
+        all_found = refs.without_git(root, log, problem)
+    except GitError as problem:
+        all_found = [unread("ref", f"the repository {root}", problem)]
+    if is_around:
+        all_found = _related(all_found, root, log)
     witnesses = [one.witness(log, judged.get(one.commit)) for one in all_found]
     wrong = [one for one in all_found if one.problem and one.checkpoint]
     return Collected(witnesses, [f"{one.where}: {one.problem}" for one in wrong], told)
+
+
+def _related(some: Sequence[Found], root: str, log: str) -> list[Found]:
+    """Of a repository that need not have anything of this log: a place that cannot be read counts
+    only if the files of refs name the log."""
+    places = [one for one in some if not one.commit and not one.ref.endswith(log)]
+    named = refs.without_git(root, log, places[0].problem) if places else []
+    return [*(one for one in some if one not in places), *named]
 
 
 def _accepted(repository: Repository, log: str, found: Sequence[Found]) -> list[Acceptance]:
@@ -62,7 +88,12 @@ def _accepted(repository: Repository, log: str, found: Sequence[Found]) -> list[
 
 def newest(project: str, log: str) -> Witness | None:
     """The largest checkpoint of a log at the end of a chain or branch; None if git has none."""
-    repository = git.find(project)
+    every = (_newest(repository, log) for repository in map(git.find, git.roots(project)))
+    known = [one for one in every if one]
+    return max(known, key=lambda one: (one.size, one.remote is not None), default=None)
+
+
+def _newest(repository: Repository | None, log: str) -> Witness | None:
     if repository is None:
         return None
     try:
