@@ -22,6 +22,7 @@ from colibri.core import checkpoint
 from colibri.core.checkpoint import Checkpoint
 from tests.support.committer import Committer
 from tests.support.ledger_writer import LOG
+from tests.support.program import tell_story
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="it takes git")
 
@@ -284,3 +285,10 @@ def test_fifty_thousand_commits_are_searched_in_seconds(ann: Committer) -> None:
     assert sizes(ann, "trailer") == list(range(0, 50_000, 1000))
     assert time.monotonic() - started < 10, "git would have been stopped"
     assert time.process_time() - began < 2
+    ann.remote()
+    tell_story(ann.project)
+    for command, most in (("witness", "--push"), 10), (("verify",), 20):
+        started = time.monotonic()
+        code, _, err = ann.colibri(*command)
+        assert time.monotonic() - started < most, command
+        assert code == (command == ("verify",)), err  # the trailers were made up
