@@ -234,6 +234,16 @@ def test_setup_reports_that_git_runs_no_hooks(ann: Committer, value: str) -> Non
     assert f"git runs no hooks here: core.hooksPath is {value or 'empty'}" in err
 
 
+def test_a_bare_core_hookspath_is_reported_and_no_folder_made_for_it(ann: Committer) -> None:
+    """A key without a value: git itself refuses to work with it."""
+    with (ann.project / ".git" / "config").open("a") as file:
+        file.write("[core]\n\thooksPath\n")
+    before = snapshot(ann.project)
+    code, _, err = ann.colibri("setup", "git", "--write")
+    assert (code, "core.hooksPath is empty" in err) == (1, True)
+    assert snapshot(ann.project) == before
+
+
 @pytest.mark.parametrize("mark", ["lefthook.yml", ".pre-commit-config.yaml", ".husky"])
 def test_programs_that_manage_hooks_get_lines_of_their_own(ann: Committer, mark: str) -> None:
     (ann.project / mark).mkdir() if mark == ".husky" else (ann.project / mark).touch()

@@ -289,10 +289,10 @@ def _read_settings(program: str, path: str, _: tuple[int, ...]) -> tuple[tuple[s
 
 
 def parse_settings(listed: bytes) -> list[tuple[str, str]]:
-    """What `git config --null --list` prints; a key without a value has "true"."""
+    """What `git config --null --list` prints; a key without a value has "true", or as a path ""."""
     entries = os.fsdecode(listed).split("\0")[:-1]
     return [
-        (key, value if equals else "true")
+        (key, value if equals else "" if key == "core.hookspath" else "true")
         for key, equals, value in (entry.partition("\n") for entry in entries)
     ]
 
