@@ -1,7 +1,8 @@
 """Verification of what the database holds: the log, the rules, and the rows of the tables.
 
 `verify` looks at everything, `verify_session` at the log from a session's opening to its seal,
-`check_range` at some records for themselves. task_verification.py looks at one task.
+`check_range` at some records for themselves. task_verification.py looks at one task;
+verify_reads.py reads the records.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from colibri.core.check.kinds import Erasure, read_one
-from colibri.core.check.log import STRETCH, LogCheck
+from colibri.core.check.log import LogCheck
 from colibri.core.check.rows import Rows
 from colibri.core.check.rules import Rules
-from colibri.core.ledger import Entry, Head
+from colibri.core.ledger import Head
 from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
 from colibri.core.witness import NOTHING, Comparison, Witnesses
 from colibri.store import (
@@ -25,15 +26,13 @@ from colibri.store import (
     task_rows,
     thought_rows,
     trail,
+    verify_reads,
     witnessed,
 )
 from colibri.store.connection import Connection
+from colibri.store.verify_reads import SLICE, START, Pause
 
-SLICE = 10_000  # records that are read in one transaction
-AHEAD = 4  # stretches that are asked for at once, if the database is far
-START = -(2**63)  # a row may have any number
-
-Pause = Callable[[], None]
+UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
 
 
 @contextmanager
@@ -126,7 +125,10 @@ class _Log:
     def ask(self, last: int) -> None:
         """Look ahead to what is read of a small log."""
         db = self._db
-        reads: list[Callable[[], object]] = [*_first_of(db, START, last), partial(_later, db, last)]
+        reads: list[Callable[[], object]] = [
+            *verify_reads.first_of(db, START, last),
+            partial(verify_reads.later, db, last),
+        ]
         if self._rows:
             reads += [
                 partial(self.thoughts.rows, last),
@@ -140,7 +142,7 @@ class _Log:
         db.look_ahead(reads)
 
     def read(self, last: int, pause: Pause, slice_size: int) -> None:
-        _read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
+        verify_reads.read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
 
     def _take(self, rows: Rows) -> None:
         leaves = self.check.take(rows)
@@ -170,9 +172,9 @@ def verify_session(
     rules, deeds = Rules(found, session=id), deed_rows.Comparison(db, first)
     db.look_ahead(
         (
-            *_first_of(db, first, last),
-            partial(_before, db, first),
-            partial(_later, db, last, session=id),
+            *verify_reads.first_of(db, first, last),
+            partial(verify_reads.before, db, first),
+            partial(verify_reads.later, db, last, session=id),
             partial(deeds.ask, last, id),
             partial(proofs.ask_altered, db, id),
         )
@@ -183,7 +185,7 @@ def verify_session(
         deeds.go_on(rules.deeds.rows, seq)
         rules.deeds.rows.clear()
 
-    _read(db, check.take, first, last, pause, on_slice, slice_size)
+    verify_reads.read(db, check.take, first, last, pause, on_slice, slice_size)
     with db:
         erased = _excuse(db, check, last)
         report = check.finish(last)
@@ -204,28 +206,15 @@ def check_range(db: Connection, first: int, last: int) -> list[Break]:
         ask_range(db, first, last)
         check = _check_from(db, first, Findings())
         last = min(last, ledger.last_seq(db))
-        _read(db, check.take, first, last, pause=lambda: None)
+        verify_reads.read(db, check.take, first, last, pause=lambda: None)
         _excuse(db, check, last)
         return list(check.finish(last).breaks)
 
 
 def ask_range(db: Connection, first: int, last: int) -> None:
     """Look ahead to what `check_range` reads."""
-    db.look_ahead((*_first_of(db, first, last), partial(_before, db, first)))
-
-
-def _first_of(db: Connection, first: int, last: int) -> list[Callable[[], object]]:
-    """What is read first of some records, and what may have been erased of them since."""
-    return [partial(_ask_stretches, db, first, last), partial(_erasures, db, last)]
-
-
-def _ask_stretches(db: Connection, first: int, last: int, most: int = SLICE) -> None:
-    """Look ahead to some stretches, as they are if no record is missing."""
-    sizes = [min(STRETCH, most - done) for done in range(0, most, STRETCH)][:AHEAD]
-    starts = [first, *range(max(first, 1) + STRETCH, last + 2, STRETCH)]
     db.look_ahead(
-        partial(ledger.stretch, db, start, last, size)
-        for start, size in zip(starts, sizes, strict=False)
+        (*verify_reads.first_of(db, first, last), partial(verify_reads.before, db, first))
     )
 
 
@@ -252,49 +241,9 @@ class _Table:
 def _check_from(
     db: Connection, first: int, found: Findings, rules: Rules | None = None
 ) -> LogCheck:
-    return LogCheck(ledger.log_id(db), _Table(db), found, after=_before(db, first), rules=rules)
-
-
-def _before(db: Connection, first: int) -> Entry | None:
-    """The record before the first of some."""
-    row = db.execute(
-        "SELECT seq, leaf FROM ledger WHERE seq BETWEEN 1 AND ? ORDER BY seq DESC LIMIT 1",
-        (first - 1,),
-    ).fetchone()
-    return Entry(*row) if row else None
-
-
-def _read(
-    db: Connection,
-    take: Callable[[Rows], object],
-    first: int,
-    last: int,
-    pause: Pause,
-    on_slice: Callable[[int], None] = lambda seq: None,
-    slice_size: int = SLICE,
-) -> None:
-    """Hand over the rows from a seq to another, in slices.
-
-    Each has its own read transaction, and pause() runs between two of them, so that the write-ahead
-    log can be checkpointed and others can be served. Within each, on_slice is told how far it is.
-    """
-    more = True
-    while more:
-        with db:  # a savepoint, which outside a transaction is a read transaction
-            for done in range(0, slice_size, STRETCH):
-                if done % (AHEAD * STRETCH) == 0:
-                    _ask_stretches(db, first, last, slice_size - done)
-                size = min(STRETCH, slice_size - done)
-                rows = ledger.stretch(db, first, last, size)
-                if rows:
-                    take(rows)
-                    first = rows[-1][0] + 1
-                more = len(rows) == size
-                if not more:
-                    break
-            on_slice(max(first, START + 1) - 1)
-        if more:
-            pause()
+    return LogCheck(
+        ledger.log_id(db), _Table(db), found, after=verify_reads.before(db, first), rules=rules
+    )
 
 
 def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
@@ -303,27 +252,11 @@ def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
     The records that were named.
     """
     named: list[int] = []
-    for row in ledger.rows(db, _erasures(db, last)):
+    for row in ledger.rows(db, verify_reads.erasures(db, last)):
         check.excuse(row)
         said = read_one(row)
         named += said.seqs if isinstance(said, Erasure) else ()
     return named
-
-
-def _erasures(db: Connection, last: int) -> list[int]:
-    rows = db.execute("SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ?", (last,))
-    return [seq for (seq,) in rows.fetchall()]
-
-
-def _later(db: Connection, last: int, session: str | None = None) -> list[int]:
-    """The records after one that change what the rules know, or of these a session's."""
-    clause, values = ("", (last,)) if session is None else (" AND session = ?", (last, session))
-    rows = db.execute(
-        f"SELECT seq FROM ledger WHERE seq > ?{clause}"
-        " AND kind NOT IN ('call.enter', 'call.exit', 'erasure') ORDER BY seq",
-        values,
-    )
-    return [seq for (seq,) in rows.fetchall()]
 
 
 def _catch_up(
@@ -333,7 +266,7 @@ def _catch_up(
 
     What breaks a rule there is for the next verification to tell.
     """
-    for row in ledger.rows(db, _later(db, last, session)):
+    for row in ledger.rows(db, verify_reads.later(db, last, session)):
         said = read_one(row)
         if said is None and row.body is not None:
             return False
@@ -346,9 +279,6 @@ def _catch_up(
             texts = [read_one(one) for one in every if one.kind == "task.text"]
             rules.tasks.retell(row.task, texts)
     return True
-
-
-UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
 
 
 def _with(report: Report, what: str, details: Iterable[str]) -> Report:
