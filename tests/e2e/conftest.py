@@ -10,18 +10,37 @@ import pytest
 
 from tests.support import engines
 
-ON_BOTH = {"test_claims", "test_story", "test_whose_call"}
+# About behaviour. test_erase, test_export and test_secrets look at the file as well.
+ON_BOTH = {
+    "test_arguments",
+    "test_claim_races",
+    "test_claims",
+    "test_gates",
+    "test_naive_agent",
+    "test_official_clients",
+    "test_recall",
+    "test_refusals",
+    "test_story",
+    "test_task_model",
+    "test_whose_call",
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH:
-        metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="function")
+        metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="module")
 
 
-@pytest.fixture(autouse=True)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The engine that the servers of this test use."""
+@pytest.fixture(scope="module", autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine that the servers of this test use; module-wide servers depend on it."""
     name = getattr(request, "param", "sqlite")
     with engines.use(name):
         yield name
+
+
+@pytest.fixture(autouse=True)
+def released(engine: str, tmp_path: Path) -> Iterator[None]:
+    """Gives the schemas of a test to the next one."""
+    yield
     engines.release(tmp_path)

@@ -18,7 +18,7 @@ from tests.support.task_client import issues, refusal
 NEW_TABLES = (
     "SELECT * FROM lost_claims",
     "SELECT * FROM call_keys",
-    "SELECT rowid FROM thought_search",
+    "SELECT count(*) FROM thought_search",
 )
 TO_VERIFY = ["GATHER", "ANALYZE", "PLAN", "APPLY", "VERIFY"]
 WHY: JSON = {"type": "decision", "content": "so"}
@@ -26,7 +26,7 @@ HELD: JSON = {"holder": "theirs", "agent": "bob", "is_alive": True, "free": ["T-
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+def world(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """A server with the session `mine`, and one that never opened a session.
 
     T-0001 is free, T-0002 waits for it, T-0003 is held by bob in `theirs`, T-0004 in VERIFY and
