@@ -4,6 +4,7 @@ The fixture `engine` of a conftest.py chooses. ledger_writer.in_memory follows, 
 that are started with `environment`, and ledger_reader, which looks at what they wrote.
 """
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -63,7 +64,8 @@ def schema_of(project: Path) -> str:
     project = project.resolve()
     if project not in _of_projects:
         name = _free.pop() if _free else postgres.fresh_schema()
-        postgres.empty(name, postgres.LOG)
+        # A log of its own: heads that were kept of the one before it in this schema are not its.
+        postgres.empty(name, f"colibri/{os.urandom(16).hex()}")
         _of_projects[project] = name
     return _of_projects[project]
 
