@@ -28,11 +28,20 @@ def needs() -> str:
 class Small:
     """The mounted file system."""
 
-    def __init__(self, at: Path) -> None:
+    def __init__(self, at: Path, size: str = "8m") -> None:
         self.at = at
+        self._size = size
 
     def __enter__(self) -> "Small":
-        command = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", str(self.at)]
+        command = [
+            "mount",
+            "-t",
+            "tmpfs",
+            "-o",
+            f"size={self._size},mode=700",
+            "tmpfs",
+            str(self.at),
+        ]
         subprocess.run(command, check=True, capture_output=True)
         return self
 

@@ -31,6 +31,7 @@ NAMES = (
     "agreement",
     "backup",
     "team",
+    "team_faults",
     "soak",
 )
 

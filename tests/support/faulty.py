@@ -200,6 +200,14 @@ def _ignore_claims() -> None:
     claims.settle = lambda db, task, asked: settle(db, task._replace(holder=None), asked)
 
 
+@fault("shares-tasks", "a task that another session holds is offered, and changed, as if free")
+def _share_tasks() -> None:
+    from colibri.store import claims
+
+    _ignore_claims()
+    claims.held = lambda *_: []
+
+
 @fault("forgets-keys", "a call with a key is done again when it comes again")
 def _forget_keys() -> None:
     from colibri.store import keys

@@ -25,6 +25,7 @@ class Told:
         self.done: dict[str, JSON] = {}  # title and receipt
         self.refused: dict[str, str] = {}  # title and why
         self.unknown: set[str] = set()
+        self.patience = LONG
         self._next = 0
 
     def post(self, server: Server, count: int = 5, **more: Any) -> dict[Any, str]:
@@ -38,7 +39,7 @@ class Told:
         return [
             title
             for id, title in posted.items()
-            if self._keep(title, server.answer(id, LONG)["result"])
+            if self._keep(title, server.answer(id, self.patience)["result"])
         ]
 
     def collect_of_dead(self, server: Server, posted: dict[Any, str]) -> None:
