@@ -32,6 +32,7 @@ NAMES = (
     "backup",
     "team",
     "team_faults",
+    "machines",
     "soak",
 )
 
