@@ -48,7 +48,7 @@ LISTED = {
     "hook.keep._require_hope": "the database's header, before SQLite has it open",
     "hook.settings._hooks": "the hook settings of a host, before there is a database",
     "hook.spool.open_own": "the spool, or the counter of lost deeds",
-    "project._line": "a line of a .git or of a git directory",
+    "project._text": "a line of a .git or of a git directory",
     "server.boot.register": "catalogue.json",
     "server.checks.rss_mb": "/proc/self/statm",
     "server.transport.claim_stdout": "/dev/null",

@@ -501,7 +501,7 @@ def control(lab: Lab) -> str:
         early = _caught(lab, database, "answers-early", database_killed)
         blind = _caught(lab, database, "never-looks-up", answers_lost)
     return f"a server that answers before it commits is caught ({early}), and one that does not \
-look whether a commit took effect ({blind})"
+look up whether a commit took effect ({blind})"
 
 
 def _caught(lab: Lab, database: Cluster, name: str, fault: Callable[[Scene], None]) -> str:

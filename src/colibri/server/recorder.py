@@ -65,6 +65,7 @@ class Recorder:
         self.changes: Callable[[], int] = opened.db.total_changes
         self._ids = ids
         self._clock = clock
+        self._on_server = opened.is_far
         self._is_far = opened.is_far and not ids.seeded and config.person is None
         self._health = health
         self._guard = Guard(health)
@@ -123,7 +124,7 @@ class Recorder:
     ) -> "T":
         opened = self.opened
         # A server that crashes takes back what it has not flushed; that is no damage.
-        known = self.synced if opened.is_far else self._known
+        known = self.synced if self._on_server else self._known
         ahead = partial(self._owners.first_reads, then) if far and then else None
         self._owners.begin()
         with self._guard:
@@ -140,7 +141,7 @@ class Recorder:
             self._owners.settle()
             if answered:
                 opened.check_again()
-        if durable or (answered and opened.is_far):
+        if durable or (answered and self._on_server):
             self.synced = self._known
         self._health.disk_full = False
         self._health.unreachable = ""
@@ -181,15 +182,15 @@ class Recorder:
         """The enter record of a call. It is appended now if there is none, or if a database server
         that crashed has taken it back.
         """
-        if call.entry is not None and self._was_taken_back(call, call.entry):
-            call.entry = None
-            call.reset_names()
+        if call.entry is not None and call.connection != self.opened.connections:
+            self._look_up(call, call.entry)
         return call.entry or self.enter(chain, call)
 
-    def _was_taken_back(self, call: "Call", entry: "Entry") -> bool:
-        if call.connection == self.opened.connections:
-            return False
-        return ledger.leaf_at(self.opened.db, entry.seq) != entry.leaf
+    def _look_up(self, call: "Call", entry: "Entry") -> None:
+        """Whether a record that was sent over an earlier connection is there."""
+        if ledger.leaf_at(self.opened.db, entry.seq) != entry.leaf:
+            call.entry = None
+            call.reset_names()
 
     def enter(self, chain: "Chain", call: "Call") -> "Entry":
         """Append a call's enter record and give the call its owner and, if it has none, an id."""
