@@ -17,9 +17,11 @@ def main() -> None:
         sys.exit(serve(**options))
     try:
         from colibri.cli import main as command  # never loaded by serve
+
+        code = command(arguments)  # which loads the rest
     except ImportError as problem:
-        sys.exit(_incomplete(problem))
-    sys.exit(command(arguments))
+        code = _incomplete(problem)
+    sys.exit(code)
 
 
 def _hook() -> None:

@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """The engine that the servers of this test use; module-wide servers depend on it."""
     name = getattr(request, "param", "sqlite")
-    with engines.use(name):
+    with engines.use(name, own_logs=True):
         yield name
 
 

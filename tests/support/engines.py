@@ -19,6 +19,7 @@ from colibri.store.connection import Connection
 ENGINES = ("sqlite", "postgres")
 
 _chosen = ["sqlite"]
+_own_logs = [False]
 _free: list[str] = []  # schemas that nobody uses now
 
 
@@ -38,12 +39,17 @@ def parametrize(metafunc: pytest.Metafunc, on_both: set[str], file_only: set[Any
 
 
 @contextmanager
-def use(name: str) -> Iterator[None]:
+def use(name: str, *, own_logs: bool = False) -> Iterator[None]:
+    """With its own log, no project meets heads that servers kept of the one before it in a schema;
+    without, all have the log of the tests.
+    """
     _chosen.append(name)
+    _own_logs.append(own_logs)
     try:
         yield
     finally:
         _chosen.pop()
+        _own_logs.pop()
 
 
 def environment(project: Path, role: str = "writer") -> dict[str, str]:
@@ -64,8 +70,7 @@ def schema_of(project: Path) -> str:
     project = project.resolve()
     if project not in _of_projects:
         name = _free.pop() if _free else postgres.fresh_schema()
-        # A log of its own: heads that were kept of the one before it in this schema are not its.
-        postgres.empty(name, f"colibri/{os.urandom(16).hex()}")
+        postgres.empty(name, f"colibri/{os.urandom(16).hex()}" if _own_logs[-1] else postgres.LOG)
         _of_projects[project] = name
     return _of_projects[project]
 
