@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.engines import tamper
 from tests.support.ledger_writer import Lab, disable_triggers, opened, story
 from tests.support.sample_project import Printed, Shown, Workshop
 
@@ -163,11 +164,10 @@ def damaged(tmp_path: Path) -> tuple[Path, int]:
     with opened(tmp_path) as db:
         lab = story(Lab(db))
         seq = lab.seqs("thought")[0]
-        disable_triggers(db)
         body = b'{"content":"other","index":"x","prev":1,"thought_id":null,"type":"plan"}'
-        db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
-        db.execute("UPDATE ledger SET body = ? WHERE seq = ?", (b"\xff{", seq + 1))
-        db.execute("UPDATE ledger SET agent = 'eve' WHERE seq = ?", (seq + 2,))
+        tamper(db, "UPDATE ledger SET body = ? WHERE seq = ?", (body, seq))
+        tamper(db, "UPDATE ledger SET body = ? WHERE seq = ?", (b"\xff{", seq + 1))
+        tamper(db, "UPDATE ledger SET agent = 'eve' WHERE seq = ?", (seq + 2,))
     return tmp_path, seq
 
 

@@ -27,8 +27,7 @@ ON_BOTH = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH:
-        metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="module")
+    engines.parametrize(metafunc, ON_BOTH, set())
 
 
 @pytest.fixture(scope="module", autouse=True)

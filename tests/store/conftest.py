@@ -50,9 +50,9 @@ SQLITE_ONLY = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     property = getattr(metafunc.function, "hypothesis", None)  # where it is one
-    names = (property.inner_test if property else metafunc.function).__code__.co_names
+    names = {*(property.inner_test if property else metafunc.function).__code__.co_names}
     called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
-    is_for_both = not called & SQLITE_ONLY and "drop_triggers" not in names
+    is_for_both = not called & SQLITE_ONLY and not names & {"drop_triggers", "require_sqlite"}
     if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH and is_for_both:
         metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="module")
 
