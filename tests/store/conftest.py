@@ -49,12 +49,7 @@ SQLITE_ONLY = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    property = getattr(metafunc.function, "hypothesis", None)  # where it is one
-    names = {*(property.inner_test if property else metafunc.function).__code__.co_names}
-    called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
-    is_for_both = not called & SQLITE_ONLY and not names & {"drop_triggers", "require_sqlite"}
-    if metafunc.module.__name__.rpartition(".")[2] in ON_BOTH and is_for_both:
-        metafunc.parametrize("engine", engines.ENGINES, indirect=True, scope="module")
+    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY)
 
 
 @pytest.fixture(scope="module", autouse=True)

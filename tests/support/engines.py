@@ -33,7 +33,7 @@ def parametrize(metafunc: pytest.Metafunc, on_both: set[str], file_only: set[Any
     property = getattr(metafunc.function, "hypothesis", None)  # where it is one
     names = {*(property.inner_test if property else metafunc.function).__code__.co_names}
     called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
-    is_for_both = not called & file_only and not names & {"apsw", "require_sqlite"}
+    is_for_both = not called & file_only and not names & {"apsw", "drop_triggers", "require_sqlite"}
     if metafunc.module.__name__.rpartition(".")[2] in on_both and is_for_both:
         metafunc.parametrize("engine", ENGINES, indirect=True, scope="module")
 
