@@ -33,6 +33,7 @@ ON_BOTH = {
     "test_tasks",
     "test_trail",
 }
+OFTEN = {"test_deeds", "test_gate", "test_log", "test_status", "test_trail"}
 # What a test of these modules calls that is about a file alone.
 FILE_ONLY = {
     ledger_reader.create,
@@ -42,7 +43,7 @@ FILE_ONLY = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, FILE_ONLY)
+    engines.parametrize(metafunc, ON_BOTH, FILE_ONLY, OFTEN)
 
 
 @pytest.fixture(scope="module", autouse=True)

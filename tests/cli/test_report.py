@@ -14,6 +14,7 @@ import pytest
 from colibri import cli
 from colibri.cli.commands import report
 from colibri.cli.show import report_page
+from tests.support import engines
 from tests.support.ledger_writer import Lab, opened
 from tests.support.program import colibri
 from tests.vectors.builder import bundle_from
@@ -259,6 +260,8 @@ def test_a_watched_page_is_written_again_when_there_is_more(
 
 
 def test_watching_ends_with_the_seal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines.require_sqlite("a look again and again")
+
     def pause(seconds: float) -> None:
         with opened(project) as db:
             Lab(db).seal("S-2")

@@ -182,7 +182,7 @@ def test_two_copies_that_push_to_one_remote_accept_each_other_once(ann: Committe
     ann.remote()
     ann.report("witness", "--push")
     bob = Committer.__new__(Committer)
-    bob.folder = ann.folder.parent / "bob"
+    bob.folder = ann.folder.with_name(f"{ann.folder.name}-bob")
     bob.home, bob.project = bob.folder / "home", bob.folder / "project"
     shutil.copytree(ann.folder, bob.folder, symlinks=True)
 

@@ -24,10 +24,11 @@ ON_BOTH = {
     "test_task_model",
     "test_whose_call",
 }
+OFTEN = {"test_claims", "test_refusals", "test_story", "test_whose_call"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, set())
+    engines.parametrize(metafunc, ON_BOTH, set(), OFTEN)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -40,6 +40,7 @@ WAITING: dict[str, tuple[str, JSON, int]] = {
     "subscriptions with long ids": ("subscriptions/listen", {"notifications": {}}, 30),
     "lines that are no JSON": ("tools/call", call("note", {"n": 2**60, "pad": WIDE}), 30),
 }
+OFTEN = {"records of probes", "calls", "calls with many values", "reads", "subscriptions"}
 
 
 def resident(server: Server) -> int:
@@ -48,7 +49,9 @@ def resident(server: Server) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", WAITING)
+@pytest.mark.parametrize(
+    "what", [one if one in OFTEN else pytest.param(one, marks=pytest.mark.long) for one in WAITING]
+)
 def test_the_limit_on_what_waits_counts_all_it_keeps(tmp_path: Path, what: str) -> None:
     """Specification 3.3, 3.11: 256 waiting pings of 4 MB used to take 2.3 GB."""
     method, params, count = WAITING[what]

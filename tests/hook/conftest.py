@@ -159,7 +159,7 @@ ON_BOTH = {"test_gate", "test_hook"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, set())
+    engines.parametrize(metafunc, ON_BOTH, set(), often={"test_gate"})
 
 
 @pytest.fixture(scope="module", autouse=True)

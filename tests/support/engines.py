@@ -26,16 +26,21 @@ _free: list[str] = []  # schemas that nobody uses now
 _of_projects: dict[Path, str] = {}  # the schemas of servers in these directories
 
 
-def parametrize(metafunc: pytest.Metafunc, on_both: set[str], file_only: set[Any]) -> None:
+def parametrize(
+    metafunc: pytest.Metafunc, on_both: set[str], file_only: set[Any], often: set[str] | None = None
+) -> None:
     """Run the tests of some modules on both engines, but for those that call what is only for a
-    file.
+    file. Of modules that are not run `often` on PostgreSQL, that half is `long`.
     """
     property = getattr(metafunc.function, "hypothesis", None)  # where it is one
     names = {*(property.inner_test if property else metafunc.function).__code__.co_names}
     called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
     is_for_both = not called & file_only and not names & {"apsw", "drop_triggers", "require_sqlite"}
-    if metafunc.module.__name__.rpartition(".")[2] in on_both and is_for_both:
-        metafunc.parametrize("engine", ENGINES, indirect=True, scope="module")
+    module = metafunc.module.__name__.rpartition(".")[2]
+    if module in on_both and is_for_both:
+        marks = [] if often is None or module in often else [pytest.mark.long]
+        both = ("sqlite", pytest.param("postgres", marks=marks))
+        metafunc.parametrize("engine", both, indirect=True, scope="module")
 
 
 @contextmanager

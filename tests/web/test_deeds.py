@@ -78,6 +78,7 @@ def test_an_action_is_one_entry_from_its_begin_to_its_end(
     assert f"{FILES[1][:8]}…{FILES[1][-4:]} 12 bytes" in entry.inner_text()
     assert "seen by claude-code" in entry.inner_text()
     entry.locator("summary").click()
+    entry.locator(".record").nth(2).wait_for()
     assert entry.locator(".record").count() == 3  # the begin, the end, its paths
     ran = page.page.locator(f"#entry-{told[1]['passed']}").inner_text()
     assert "Ran a command" in ran

@@ -833,7 +833,13 @@ def test_a_file_truncated_in_transit_says_so(page: Path, reader: NewReader, mark
 # For everybody.
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize(
+    "look",
+    [
+        one if one in ("light", "dark") else pytest.param(one, marks=pytest.mark.long)
+        for one in LOOKS
+    ],
+)
 def test_axe_finds_nothing_to_complain_about(page: Path, reader: NewReader, look: str) -> None:
     """A good report with all of it open, a bad one, and one that cannot be checked."""
     ada = reader(page, **LOOKS[look])
