@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,13 @@ def commands() -> list[str]:
 def watching(command: str, place: Place, env: dict[str, str], out: Path) -> Iterator[None]:
     with out.open("wb") as file:
         process = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"], cwd=place.project, env=env, stdout=file, stderr=file
+            ["sh", "-c", f"exec {command}"],
+            cwd=place.project,
+            env=env,
+            stdout=file,
+            stderr=file,
+            # A run in the background ignores it, and so would this.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
     try:
         yield
