@@ -167,11 +167,19 @@ class Far:
             seen()
             due = time.monotonic() + self.delay
             if data and not answers and self._is_late():
-                waiting.put((due + self._lateness, data))
+                waiting.put((due + self._lateness, data + self._rest(source)))
                 self._lose(source)
                 data = b""
                 due += self._lateness
             waiting.put((due, data))
+
+    def _rest(self, near: socket.socket) -> bytes:
+        """Of a question that is sent in parts."""
+        time.sleep(0.05)
+        near.setblocking(False)
+        with suppress(OSError):
+            return near.recv(65536)
+        return b""
 
     def _lose(self, near: socket.socket) -> None:
         """Break a client's side of a connection only."""

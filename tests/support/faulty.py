@@ -78,6 +78,13 @@ def _never_sync() -> None:
     )
 
 
+@fault("never-looks-up", "a commit that was not answered is said to have changed nothing")
+def _never_look_up() -> None:
+    from colibri.store.postgres.opened import Opened
+
+    Opened.has_committed = lambda self, last, known: False  # type: ignore[method-assign]
+
+
 @fault("believes-its-files", "nobody looks whether the files are still those that were opened")
 def _believe_the_files() -> None:
     from colibri.store.sqlite import identity, opened, opening, writing

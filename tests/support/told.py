@@ -121,7 +121,7 @@ def come_late(told: Told, server: Server, far: Far, after: int, seconds: float) 
     """A question reaches the database when its client has looked for the outcome already."""
     far.delay_one(seconds, after)
     done = told.collect(server, told.post(server, 1))
-    wait(seconds)
+    wait(seconds + 0.5)
     far.restore()
     return done
 
