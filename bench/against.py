@@ -2,7 +2,7 @@
 
 Both are driven from outside, each by its own `scripts/colibri`: their schemas and modules may
 differ, their tools may not. All stored data comes from calls, and sizes are those of the files.
-A full run is kept in bench/AGAINST.md.
+A full run is kept in bench/AGAINST.md, one section for each commit that was compared.
 """
 
 import os
@@ -113,7 +113,8 @@ def main(there: Path, names: list[str], *, quick: bool) -> int:
     if not (quick or names):
         seconds = round(time.monotonic() - began)
         loads = f"load average {load:.1f} before, {os.getloadavg()[0]:.1f} after; {seconds} s"
-        PAGE.write_text(_page(found, there, loads), encoding="utf-8")
+        old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        PAGE.write_text(page(old, _commit(there), _section(found, loads)), encoding="utf-8")
         print(f"\nwritten: {PAGE.relative_to(report.ROOT)}")
     return 0
 
@@ -302,18 +303,28 @@ def table(rows: Rows) -> str:
     return "\n".join(lines)
 
 
-def _page(table: str, there: Path, loads: str) -> str:
-    about = machine()
-    return f"""# This checkout against another
+INTRODUCTION = """\
+# This checkout against others
 
-Made by `scripts/bench --against DIR` on {datetime.now(UTC):%Y-%m-%d}; do not edit. The other one is
-{_commit(there)}, this one {_commit(report.ROOT)}.
-Medians; a ratio is taken round by round, both sides in turn, with its quartiles in brackets. A bar
-is reached unless the quartiles say otherwise. On {about["processor"]},
-{about["system"]}; {loads}.
-
-{table}
+Made by `scripts/bench --against DIR`; do not edit. Medians; a ratio is taken round by round, both
+sides in turn, with its quartiles in brackets. A bar is reached unless the quartiles say otherwise.
 """
+
+
+def page(old: str, commit: str, section: str) -> str:
+    """The page with this section in the place of the one about the same commit, or at its end."""
+    _, *parts = old.split("\n## ")
+    kept = {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
+    kept[f"Against {commit}"] = section
+    return "\n".join((INTRODUCTION, *(f"## {name}\n\n{text}\n" for name, text in kept.items())))
+
+
+def _section(table: str, loads: str) -> str:
+    about, now = machine(), datetime.now(UTC)
+    return f"""This checkout was {_commit(report.ROOT)}, on {now:%Y-%m-%d}, on
+{about["processor"]}, {about["system"]}; {loads}.
+
+{table}"""
 
 
 def _commit(root: Path) -> str:

@@ -16,7 +16,18 @@ from bench.contestants import (
     TYPESCRIPT,
 )
 from bench.stats import Rows, Values, quartiles, ratios
-from bench.workloads import calls, growth, hook, memory, recall, rivals, servers, start, verify
+from bench.workloads import (
+    calls,
+    checkpoint,
+    growth,
+    hook,
+    memory,
+    recall,
+    rivals,
+    servers,
+    start,
+    verify,
+)
 
 Workloads = dict[str, Rows]
 # The cases that a bar covers: the name of each, and its value in every round.
@@ -215,6 +226,19 @@ BARS: tuple[Bar, ...] = (
         1,
         _pair("verify", (verify.WHOLE, verify.RATE), (verify.NODE, verify.RATE)),
         at_least=True,
+    ),
+    Bar(
+        "the first checkpoint of a large log, of a bare loop over its leaves",
+        1.5,
+        _pair(
+            "checkpoint", (checkpoint.FIRST, checkpoint.TAKEN), (checkpoint.BARE, checkpoint.TAKEN)
+        ),
+    ),
+    Bar(
+        "the next checkpoint, after 100 more records",
+        20,
+        _plain("checkpoint", checkpoint.NEXT, checkpoint.TAKEN),
+        unit=" ms",
     ),
     Bar(
         "16 servers on one file, calls per second, of one server",

@@ -83,7 +83,7 @@ SECTIONS: dict[str, tuple[str, str, str]] = {
     "hook": (
         "The hook",
         "Milliseconds from the start of `colibri hook` to its end, and of processor time, on a"
-        " ledger with as many records as that of the verification.",
+        " ledger with as many records as that of the verification, reports of hosts among them.",
         PASS,
     ),
     "servers": (

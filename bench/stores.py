@@ -179,8 +179,10 @@ _PARTS = (
 )
 
 
-def log(path: str, records: int, thoughts: int) -> None:
-    """So many records; the open session with so many thoughts is LARGE."""
+def log(path: str, records: int, thoughts: int, commands: int = 0) -> None:
+    """So many records; the open session with so many thoughts is LARGE. A host reports so many
+    commands for each of the others.
+    """
     opened = _open(path)
     name, number, left = ledger.log_id(opened.db), 0, thoughts
     while left or (ledger.head(opened.db) or (0,))[0] < records:
@@ -195,6 +197,8 @@ def log(path: str, records: int, thoughts: int) -> None:
             while chain.mark().seq - first < BATCH and chain.mark().seq < records:
                 number += 1
                 builder.story(number)
+                for turn in range(commands):
+                    builder.run(f"H-{number}", f"pytest tests/test_{turn}.py", turn)
     opened.close()
 
 

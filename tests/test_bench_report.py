@@ -81,7 +81,12 @@ def test_a_bar_against_another_checkout(
 
 @pytest.mark.parametrize(
     ("build", "size"),
-    [(stores.tasks, (60,)), (stores.log, (200, 20)), (stores.project, (30, 5, 100))],
+    [
+        (stores.tasks, (60,)),
+        (stores.log, (200, 20)),
+        (stores.log, (200, 20, 3)),
+        (stores.project, (30, 5, 100)),
+    ],
 )
 def test_what_is_measured_on_is_an_honest_log(
     tmp_path: Path, build: Callable[..., None], size: tuple[int, ...]
@@ -91,3 +96,11 @@ def test_what_is_measured_on_is_an_honest_log(
         report = verify(db, pause=lambda: None)
     assert report.breaks == ()
     assert report.open_calls == ()
+
+
+def test_a_comparison_replaces_the_one_with_the_same_commit_and_keeps_the_others() -> None:
+    first = against.page("", "1a2b (one)", "| a |\n|---|\n| 1 |")
+    both = against.page(first, "3c4d (two)", "| a |\n|---|\n| 2 |")
+    assert both.count("\n## Against ") == 2
+    again = against.page(both, "1a2b (one)", "| a |\n|---|\n| 3 |")
+    assert again == both.replace("| 1 |", "| 3 |")

@@ -25,6 +25,7 @@ CALL, MODULE, BEGIN, SPOOLED = (
     "colibri hook, spooled",
 )
 ENDED, WORKED = start.ENDED, "processor time"
+COMMANDS = 10  # that hosts have reported before, for each session of the ledger
 _HEADER_VERSION = 60  # where a database has its schema version
 
 
@@ -34,7 +35,8 @@ def run(plan: Plan, contestants: list[Contestant]) -> Rows:
     python = install.colibri()
     with tempfile.TemporaryDirectory(prefix="bench-") as large, _newer() as newer:
         script = [_script(python, Path(large)), "hook"]
-        stores.put(stores.log, Path(large), plan.verify_records, plan.verify_records // 10)
+        size = plan.verify_records, plan.verify_records // 10, COMMANDS
+        stores.put(stores.log, Path(large), *size)
         runs = {
             PASS: (list(interpreters()[PASS]), large, "PostToolUse"),
             CALL: (script, large, "PostToolUse"),
