@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 39_405,
     "lines of core, tools and server": 11_446,
-    "test and torture lines": 68_996,
+    "test and torture lines": 69_031,
 }
 
 
