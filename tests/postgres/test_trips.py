@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from colibri.store import log_tree
-from colibri.store.verify_reads import SLICE
+from colibri.store.record_check import SLICE
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, Server
 from tests.support.far import Far, socket_of

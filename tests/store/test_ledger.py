@@ -12,7 +12,7 @@ from colibri.core.errors import Damaged
 from colibri.core.ledger import Entry, Head
 from colibri.core.report import Report
 from colibri.core.rows import Row
-from colibri.store import ledger
+from colibri.store import ledger, record_check
 from colibri.store import verify as check
 from colibri.store.ledger import Chain
 from colibri.store.savepoint import Savepoint
@@ -338,7 +338,7 @@ def test_a_range_is_checked_with_its_link_to_the_record_before(
     """Specification 11.6, 12.8: the last records at boot, samples in the health loop."""
 
     def found(first: int, last: int) -> list[tuple[int | None, str]]:
-        return [(b.seq, b.what) for b in check.check_range(intruder, first, last)]
+        return [(b.seq, b.what) for b in record_check.check_range(intruder, first, last)]
 
     assert found(1, 3) == found(5, 8) == found(10, 1_000) == found(500, 600) == []
     rewrite(intruder, 5, at="2020-01-01T00:00:00.000000Z")
@@ -352,7 +352,7 @@ def test_a_range_is_checked_with_its_link_to_the_record_before(
 def test_a_range_knows_what_was_erased_later(story: str, writer: Writer) -> None:
     with writer() as opened:
         erase(opened.db, [4, 5])
-        assert check.check_range(opened.db, 4, 6) == []
+        assert record_check.check_range(opened.db, 4, 6) == []
 
 
 def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writer) -> None:
@@ -528,7 +528,7 @@ def test_what_a_report_does_not_name_is_not_looked_for(
     """A lookup reads the log: a log that is broken everywhere must not be read for every record."""
     rewrite(intruder, LAST, prev=leaf_of(intruder, 2))
     assert damage(story) == [(LAST, "broken-link")]
-    monkeypatch.setattr(check, "MAX_LISTED", 0)
+    monkeypatch.setattr(record_check, "MAX_LISTED", 0)
     assert damage(story) == [(LAST - 1, "altered-header")]
 
 

@@ -5,7 +5,7 @@ base64, a line each. A trailer is the same in one line: `LOG@SIZE:ROOT`, the roo
 """
 
 import re
-from base64 import b64decode, b64encode
+from binascii import a2b_base64, b2a_base64
 from typing import NamedTuple
 
 from colibri.core.canonical import MAX_INTEGER
@@ -22,7 +22,7 @@ class Checkpoint(NamedTuple):
 def text(checkpoint: Checkpoint) -> str:
     """The note, without signatures."""
     log, size, root = checkpoint
-    return f"{log}\n{size}\n{b64encode(root).decode()}\n"
+    return f"{log}\n{size}\n{b2a_base64(root).decode()}"
 
 
 def parse(text: str) -> Checkpoint:
@@ -72,8 +72,8 @@ def _size(text: str) -> int:
 
 def _base64(text: str) -> bytes:
     if _IS_BASE64(text):
-        root = b64decode(text)
-        if b64encode(root).decode() == text:  # the bits that pad the last digit are zero
+        root = a2b_base64(text)
+        if b2a_base64(root, newline=False).decode() == text:  # the bits that pad it are zero
             return root
     raise ValueError("the root of a checkpoint must be 32 bytes in base64")
 

@@ -296,7 +296,7 @@ def _connect(transport: "Transport", timeout: float) -> None:
 
 def _check_store(db: "Connection", health: Health, config: "Config", *, whole: bool) -> None:
     """Check the newest records; a damaged ledger can still be read, in SAFE_MODE."""
-    from colibri.store import heads, ledger, verify
+    from colibri.store import heads, ledger, record_check
     from colibri.store.faults import errors, fault
 
     health.db_tables = db.engine.table_count(db)
@@ -304,7 +304,7 @@ def _check_store(db: "Connection", health: Health, config: "Config", *, whole: b
     try:
         if (head := ledger.head(db)) is not None:
             first = max(1, head.seq - BOOT_RECORDS + 1)
-            breaks = verify.check_range(db, first, head.seq)
+            breaks = record_check.check_range(db, first, head.seq)
             problems = [f"record {one.seq}: {one.what}: {one.detail}" for one in breaks]
         health.diverge(heads.problem(db, config.ledger_name, config.state))
         if whole:

@@ -141,13 +141,13 @@ class Checks:
 
     def _check_store(self, db: "Connection", found: dict[str, str]) -> None:
         # apsw is loaded: the health thread starts after the database is open.
-        from colibri.store import ledger, verify
+        from colibri.store import ledger, record_check
 
         found["ledger"] = found["quick_check"] = "ok"
         last = ledger.last_seq(db)
         first = 1 + int.from_bytes(os.urandom(8), "big") % max(1, last)
-        breaks = verify.check_range(db, max(1, last - NEWEST + 1), last)
-        breaks += verify.check_range(db, first, min(last, first + RANDOM - 1))
+        breaks = record_check.check_range(db, max(1, last - NEWEST + 1), last)
+        breaks += record_check.check_range(db, first, min(last, first + RANDOM - 1))
         self._count_open_calls(db, last)
         for worst in breaks[:1]:
             self._report_damage(

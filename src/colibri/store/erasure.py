@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import ERASABLE, ERASED, load
-from colibri.store import tasks, thought_search, verify
+from colibri.store import record_check, tasks, thought_search
 from colibri.store.connection import Connection
 
 MAX_NAMED = 1_000  # by one erasure record; a payload with too many items no verifier reads
@@ -154,7 +154,7 @@ def _instead(db: Connection, seq: int) -> str:
 
 def _read(db: Connection, seq: int) -> _Record:
     """A record with its payload, which has to be there and as it was written."""
-    breaks = verify.check_range(db, seq, seq)
+    breaks = record_check.check_range(db, seq, seq)
     if breaks:
         raise Refused(
             "ERR_DAMAGED",

@@ -14,7 +14,8 @@ from colibri.core.rows import Row
 from colibri.store import ledger, sessions, task_rows, tasks
 from colibri.store.connection import Connection
 from colibri.store.gates import evidence_of
-from colibri.store.verify import UNREADABLE, ask_range, check_range
+from colibri.store.record_check import ask_range, check_range
+from colibri.store.verify import UNREADABLE
 
 
 def verify_task(db: Connection, id: str, *, upto: int | None = None) -> Report:

@@ -1,20 +1,19 @@
 """Verification of what the database holds: the log, the rules, and the rows of the tables.
 
-`verify` looks at everything, `verify_session` at the log from a session's opening to its seal,
-`check_range` at some records for themselves. task_verification.py looks at one task;
-verify_reads.py reads the records.
+`verify` looks at everything, `verify_session` at the log from a session's opening to its seal.
+task_verification.py looks at one task; record_check.py reads the records, and checks a few.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from colibri.core.check.kinds import Erasure, read_one
+from colibri.core.check.kinds import read_one
 from colibri.core.check.log import LogCheck
 from colibri.core.check.rows import Rows
 from colibri.core.check.rules import Rules
 from colibri.core.ledger import Head
-from colibri.core.report import MAX_LISTED, Break, Findings, Note, Report
+from colibri.core.report import Break, Findings, Note, Report
 from colibri.core.witness import NOTHING, Comparison, Witnesses
 from colibri.store import (
     deed_rows,
@@ -22,15 +21,15 @@ from colibri.store import (
     ledger,
     log_tree,
     proofs,
+    record_check,
     sessions,
     task_rows,
     thought_rows,
     trail,
-    verify_reads,
     witnessed,
 )
 from colibri.store.connection import Connection
-from colibri.store.verify_reads import SLICE, START, Pause
+from colibri.store.record_check import SLICE, START, Pause
 
 UNREADABLE = Note("skipped", "the rows: a record that they follow from cannot be read")
 
@@ -76,7 +75,7 @@ def verify(
         log = _Log(db, head, witnesses, rows=rows, remember=True)
         log.read(last, pause, slice_size)
     with db:  # one read transaction: the rows and all the records that they follow from
-        erased = _excuse(db, log.check, last)
+        erased = record_check.excuse(db, log.check, last)
         report = log.check.finish(last)
         if not log.found.sound:
             return report
@@ -118,7 +117,7 @@ class _Log:
         log = ledger.log_id(db)
         self.outside = Comparison(log, witnesses)
         self.tree = log_tree.Comparison(db, rows=rows)
-        self.check = LogCheck(log, _Table(db), self.found, head=head, rules=self.rules)
+        self.check = LogCheck(log, record_check.Table(db), self.found, head=head, rules=self.rules)
         self._db = db
         self._rows = rows
 
@@ -126,8 +125,8 @@ class _Log:
         """Look ahead to what is read of a small log."""
         db = self._db
         reads: list[Callable[[], object]] = [
-            *verify_reads.first_of(db, START, last),
-            partial(verify_reads.later, db, last),
+            *record_check.first_of(db, START, last),
+            partial(record_check.later, db, last),
         ]
         if self._rows:
             reads += [
@@ -142,7 +141,7 @@ class _Log:
         db.look_ahead(reads)
 
     def read(self, last: int, pause: Pause, slice_size: int) -> None:
-        verify_reads.read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
+        record_check.read(self._db, self._take, START, last, pause, self._on_slice, slice_size)
 
     def _take(self, rows: Rows) -> None:
         leaves = self.check.take(rows)
@@ -172,22 +171,22 @@ def verify_session(
     rules, deeds = Rules(found, session=id), deed_rows.Comparison(db, first)
     db.look_ahead(
         (
-            *verify_reads.first_of(db, first, last),
-            partial(verify_reads.before, db, first),
-            partial(verify_reads.later, db, last, session=id),
+            *record_check.first_of(db, first, last),
+            partial(record_check.before, db, first),
+            partial(record_check.later, db, last, session=id),
             partial(deeds.ask, last, id),
             partial(proofs.ask_altered, db, id),
         )
     )
-    check = _check_from(db, first, found, rules)
+    check = record_check.check_from(db, first, found, rules)
 
     def on_slice(seq: int) -> None:
         deeds.go_on(rules.deeds.rows, seq)
         rules.deeds.rows.clear()
 
-    verify_reads.read(db, check.take, first, last, pause, on_slice, slice_size)
+    record_check.read(db, check.take, first, last, pause, on_slice, slice_size)
     with db:
-        erased = _excuse(db, check, last)
+        erased = record_check.excuse(db, check, last)
         report = check.finish(last)
         if found.sound and _catch_up(db, rules, last, erased, session=id):
             altered = proofs.altered_session(db, rules.sessions, sessions.get(db, id))
@@ -200,65 +199,6 @@ def verify_session(
     return report.with_notes(Note("scope", outside))
 
 
-def check_range(db: Connection, first: int, last: int) -> list[Break]:
-    """Check some records for themselves and the first of them against the one before it."""
-    with db:
-        ask_range(db, first, last)
-        check = _check_from(db, first, Findings())
-        last = min(last, ledger.last_seq(db))
-        verify_reads.read(db, check.take, first, last, pause=lambda: None)
-        _excuse(db, check, last)
-        return list(check.finish(last).breaks)
-
-
-def ask_range(db: Connection, first: int, last: int) -> None:
-    """Look ahead to what `check_range` reads."""
-    db.look_ahead(
-        (*verify_reads.first_of(db, first, last), partial(verify_reads.before, db, first))
-    )
-
-
-class _Table:
-    """What only damage asks of the ledger, and not more often than a report can tell."""
-
-    def __init__(self, db: Connection) -> None:
-        self._db = db
-        self._asked = 0
-
-    def has_leaf(self, leaf: bytes) -> bool:
-        """Whether a record has a leaf; there is no index of them."""
-        self._asked += 1
-        if self._asked > MAX_LISTED:
-            return False
-        found = self._db.execute("SELECT 1 FROM ledger WHERE leaf = ? LIMIT 1", (leaf,))
-        return found.fetchone() is not None
-
-    def kind_at(self, seq: int) -> str | None:
-        row = next(ledger.rows(self._db, [seq]), None)
-        return row and row.kind
-
-
-def _check_from(
-    db: Connection, first: int, found: Findings, rules: Rules | None = None
-) -> LogCheck:
-    return LogCheck(
-        ledger.log_id(db), _Table(db), found, after=verify_reads.before(db, first), rules=rules
-    )
-
-
-def _excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
-    """Show the check what was erased after the last row: it may have been read before or after.
-
-    The records that were named.
-    """
-    named: list[int] = []
-    for row in ledger.rows(db, verify_reads.erasures(db, last)):
-        check.excuse(row)
-        said = read_one(row)
-        named += said.seqs if isinstance(said, Erasure) else ()
-    return named
-
-
 def _catch_up(
     db: Connection, rules: Rules, last: int, erased: Iterable[int], *, session: str | None = None
 ) -> bool:
@@ -266,7 +206,7 @@ def _catch_up(
 
     What breaks a rule there is for the next verification to tell.
     """
-    for row in ledger.rows(db, verify_reads.later(db, last, session)):
+    for row in ledger.rows(db, record_check.later(db, last, session)):
         said = read_one(row)
         if said is None and row.body is not None:
             return False

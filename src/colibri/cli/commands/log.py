@@ -11,7 +11,7 @@ from colibri.cli.complaint import Complaint
 from colibri.cli.show import times, words
 from colibri.core.ledger import KINDS
 from colibri.core.report import Break
-from colibri.store import ledger, records, verify
+from colibri.store import ledger, record_check, records
 from colibri.store.connection import Connection
 from colibri.store.home import Home
 from colibri.store.records import Filter, Record
@@ -210,7 +210,7 @@ def _find(db: Connection, seq: int) -> Found:
     if record is None:
         hint = f"the log has records 1 to {last}" if last else "the log is still empty"
         raise Complaint(f"there is no record {seq}", hint)
-    return Found(record, *records.call_of(db, record), verify.check_range(db, seq, seq), last)
+    return Found(record, *records.call_of(db, record), record_check.check_range(db, seq, seq), last)
 
 
 def _json(found: Found) -> dict[str, Any]:

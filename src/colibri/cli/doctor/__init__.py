@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from colibri.store import ledger, verify
+from colibri.store import ledger, record_check
 from colibri.store.connection import Connection
 
 NEWEST = 1000  # records that are checked
@@ -33,7 +33,7 @@ def newest_records(reader: Connection) -> tuple[list[str], str]:
     first = max(1, last - NEWEST + 1)
     found = [
         f"record {broken.seq}: {broken.what}: {broken.detail}"
-        for broken in verify.check_range(reader, first, last)
+        for broken in record_check.check_range(reader, first, last)
     ]
     checked = f"the newest {last - first + 1:,} were checked and are intact"
     return found, f"{last:,}; {checked}"

@@ -1,11 +1,16 @@
-"""The records that a verification reads: in slices, and what came after the last of them."""
+"""Records of the log, read and checked for themselves: in slices, or a range of them.
+
+verify.py adds the rules and the rows of the tables, which a server needs only when it is asked.
+"""
 
 from collections.abc import Callable
 from functools import partial
 
-from colibri.core.check.log import STRETCH
+from colibri.core.check.kinds import Erasure, read_one
+from colibri.core.check.log import STRETCH, LogCheck, Rules
 from colibri.core.check.rows import Rows
 from colibri.core.ledger import Entry
+from colibri.core.report import MAX_LISTED, Break, Findings
 from colibri.store import ledger
 from colibri.store.connection import Connection
 
@@ -14,6 +19,59 @@ AHEAD = 4  # stretches that are asked for at once, if the database is far
 START = -(2**63)  # a row may have any number
 
 Pause = Callable[[], None]
+
+
+def check_range(db: Connection, first: int, last: int) -> list[Break]:
+    """Check some records for themselves and the first of them against the one before it."""
+    with db:
+        ask_range(db, first, last)
+        check = check_from(db, first, Findings())
+        last = min(last, ledger.last_seq(db))
+        read(db, check.take, first, last, pause=lambda: None)
+        excuse(db, check, last)
+        return list(check.finish(last).breaks)
+
+
+def ask_range(db: Connection, first: int, last: int) -> None:
+    """Look ahead to what `check_range` reads."""
+    db.look_ahead((*first_of(db, first, last), partial(before, db, first)))
+
+
+class Table:
+    """What only damage asks of the ledger, and not more often than a report can tell."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._asked = 0
+
+    def has_leaf(self, leaf: bytes) -> bool:
+        """Whether a record has a leaf; there is no index of them."""
+        self._asked += 1
+        if self._asked > MAX_LISTED:
+            return False
+        found = self._db.execute("SELECT 1 FROM ledger WHERE leaf = ? LIMIT 1", (leaf,))
+        return found.fetchone() is not None
+
+    def kind_at(self, seq: int) -> str | None:
+        row = next(ledger.rows(self._db, [seq]), None)
+        return row and row.kind
+
+
+def check_from(db: Connection, first: int, found: Findings, rules: Rules | None = None) -> LogCheck:
+    return LogCheck(ledger.log_id(db), Table(db), found, after=before(db, first), rules=rules)
+
+
+def excuse(db: Connection, check: LogCheck, last: int) -> list[int]:
+    """Show the check what was erased after the last row: it may have been read before or after.
+
+    The records that were named.
+    """
+    named: list[int] = []
+    for row in ledger.rows(db, erasures(db, last)):
+        check.excuse(row)
+        said = read_one(row)
+        named += said.seqs if isinstance(said, Erasure) else ()
+    return named
 
 
 def read(
