@@ -1,5 +1,6 @@
 """store/ledger.py: appending, and the check against every damage, done to a real file."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from types import SimpleNamespace
@@ -407,6 +408,16 @@ def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
         entry = Chain(opened.db, LOG, nonce).append("call.enter", enter("task_get"), at=AT, call=A)
         (row,) = ledger.rows(opened.db, [1])
         assert entry == Entry(1, record.leaf(row.header(LOG))) == Entry(1, row.leaf)
+
+
+def test_records_are_read_part_by_part_however_many_are_asked_for(
+    story: str, intruder: Connection
+) -> None:
+    """An export of ten million records must not hold their numbers."""
+    endless = itertools.count(1)
+    first = next(ledger.rows(intruder, endless))
+    assert first.seq == 1
+    assert next(endless) < 1_000
 
 
 def test_the_leaf_at_a_seq_is_found_if_there_is_one(story: str, intruder: Connection) -> None:

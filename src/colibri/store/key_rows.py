@@ -34,7 +34,7 @@ def altered(db: Connection, firsts: Mapping[int, str], last: int) -> Iterator[st
             tool, _, _, enter, _ = row
             if left.pop(enter, None) != tool or not _is_right(db, row):
                 yield f"the row in call_keys for record {enter} is not as its call says"
-    for one in ledger.rows(db, left):
+    for one in ledger.rows(db, sorted(left)):
         if _key_in(one) is not None:
             yield f"call_keys has no row for the key in record {one.seq}"
 
@@ -50,7 +50,8 @@ def _rows(db: Connection) -> Iterator[tuple[Any, ...]]:
 
 def _later(db: Connection, last: int) -> Iterator[tuple[int, str]]:
     """Such calls that ended after a record; their records are not checked."""
-    rows = db.execute("SELECT seq FROM ledger WHERE seq > ? AND kind = 'call.exit'", (last,))
+    query = "SELECT seq FROM ledger WHERE seq > ? AND kind = 'call.exit' ORDER BY seq"
+    rows = db.execute(query, (last,))
     for row in ledger.rows(db, [seq for (seq,) in rows.fetchall()]):
         said = read_one(row)
         done = isinstance(said, Exit) and said.outcome == "ok" and said.repeats is None

@@ -5,6 +5,7 @@ what keeps two processes from extending the same head.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from colibri.core import canonical
@@ -163,13 +164,12 @@ def deeds_of(db: Connection, session: str) -> list[int]:
 
 
 def rows(db: Connection, seqs: Iterable[int]) -> Iterator[Row]:
-    """The records with these numbers, as far as they are there, in the order of the log.
+    """The records with these ascending numbers, as far as they are there.
 
-    Even if a text in them is none.
+    Even if a text in them is none. The numbers are taken as they are needed: a log may be long.
     """
-    wanted = sorted(seqs)
-    for first in range(0, len(wanted), _PART):
-        some = wanted[first : first + _PART]
+    wanted = iter(seqs)
+    while some := [*islice(wanted, _PART)]:
         among = ", ".join("?" * len(some))
         yield from db.engine.records(db, f" FROM ledger WHERE seq IN ({among}) ORDER BY seq", some)
 

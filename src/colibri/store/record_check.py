@@ -132,7 +132,8 @@ def before(db: Connection, first: int) -> Entry | None:
 
 
 def erasures(db: Connection, last: int) -> list[int]:
-    rows = db.execute("SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ?", (last,))
+    query = "SELECT seq FROM ledger WHERE kind = 'erasure' AND seq > ? ORDER BY seq"
+    rows = db.execute(query, (last,))
     return [seq for (seq,) in rows.fetchall()]
 
 

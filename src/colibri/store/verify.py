@@ -211,7 +211,7 @@ def _catch_up(
         if said is None and row.body is not None:
             return False
         rules.show(row, said)
-    for row in ledger.rows(db, erased):
+    for row in ledger.rows(db, sorted(erased)):
         if row.kind in ("session.open", "call.enter"):
             rules.sessions.erase(row.seq)
         elif row.kind == "task.text" and row.task is not None and session is None:
