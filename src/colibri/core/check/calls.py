@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
+from itertools import compress
 from typing import Any
 
 from colibri.core.check.kinds import Enter, Exit, text_of_thought
@@ -80,8 +81,8 @@ class Calls:
 
     def take(self, rows: Rows, c: Columns, said: Sequence[Any], others: Others) -> None:
         """Some records; those that are neither enter nor exit are handed on, as they come."""
-        opened, closed, leave, remember = self._open, self._closed, self._leave, self._hashes.append
-        unseen = self._unseen
+        opened, closed, leave, unseen = self._open, self._closed, self._leave, self._unseen
+        self._hashes.extend(map(hash, compress(c.calls, map("call.enter".__eq__, c.kinds))))
         names = zip(c.sessions, c.tasks, c.agents, strict=True)
         for row, kind, call, named, one in zip(rows, c.kinds, c.calls, names, said, strict=True):
             if kind == "call.exit":
@@ -92,7 +93,6 @@ class Calls:
                 self._note(row[0], "bad-pair", "another call has its id")
             else:
                 opened[call] = [row, named, one]
-                remember(hash(call))
                 if unseen.is_active and one is not None and one.use is not None:
                     unseen.enter(row, one)
 

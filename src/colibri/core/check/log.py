@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from colibri.core.check import kinds
 from colibri.core.check.kinds import Erasure
 from colibri.core.check.payload import Payload
-from colibri.core.check.rows import NOT_A_ROW, Columns, Rows, are_headers, commitments, leaves
+from colibri.core.check.rows import NOT_A_ROW, Columns, Rows, are_committed, are_headers, leaves
 from colibri.core.ledger import ERASABLE, Entry, Head, genesis, leaf
 from colibri.core.report import (
     CONTENTS,
@@ -90,8 +90,7 @@ class LogCheck:
     def take(self, rows: Rows) -> Sequence[bytes]:
         """The next rows, some STRETCH of them; their leaves."""
         c = Columns._make(zip(*rows, strict=True))
-        made = commitments(c)
-        if not self._follow(c, made):
+        if not self._follow(c):
             for row in map(Row._make, rows):
                 self._examine(row)
         self._count += len(rows)
@@ -99,7 +98,7 @@ class LogCheck:
         if self._outside is not None and c.seqs[0] <= self._outside.seq <= self.seq:
             self._compare_outside(c)
         if self._found.ends_at >= PAYLOADS:
-            said = self._read(rows, c, committed=made is not None)
+            said = self._read(rows, c)
             if self._judges and self._found.sound and self._rules is not None:
                 self._rules.take(rows, c, said)
         return c.leaves
@@ -110,7 +109,7 @@ class LogCheck:
         One that is damaged excuses nothing.
         """
         c = Columns.of(row)
-        intact = _leaf(row, self._log) == row.leaf and commitments(c) is not None
+        intact = _leaf(row, self._log) == row.leaf and are_committed(c)
         for one in (intact and kinds.read(c)) or ():
             assert isinstance(one, Erasure)  # by its kind
             self._erased.update(seq for seq in one.seqs if self._absent.get(seq) in ERASABLE)
@@ -141,12 +140,11 @@ class LogCheck:
 
     # 3 headers, 5 links, 6 gaps; the order (4) is the table's
 
-    def _follow(self, c: Columns, payloads: Sequence[str] | None) -> bool:
+    def _follow(self, c: Columns) -> bool:
         """Go on to the last of these rows, if they are intact, in their place and linked."""
         try:
-            payloads = payloads or [one.hex() for one in c.payloads]
             sound = (
-                leaves(c, self._log, payloads, self._leaf) == b"".join(c.leaves).hex()
+                leaves(c, self._log) == [*c.leaves]
                 and c.prevs == (self._leaf, *c.leaves[:-1])
                 and c.seqs == (*range(self.seq + 1, self.seq + 1 + len(c.seqs)),)
                 and are_headers(c, self._log)
@@ -196,9 +194,9 @@ class LogCheck:
 
     # 7 payloads, 8 erasures; 9 contents is for the end to say
 
-    def _read(self, rows: Rows, c: Columns, *, committed: bool) -> Sequence[Payload | None]:
+    def _read(self, rows: Rows, c: Columns) -> Sequence[Payload | None]:
         """What records say, with None where that is gone, or broken and told."""
-        said = kinds.read(c) if committed else None
+        said = kinds.read(c) if are_committed(c) else None
         if said is None:
             return [self._read_one(Row._make(row)) for row in rows]
         if "erasure" in c.kinds:
@@ -211,7 +209,7 @@ class LogCheck:
         if row.body is None and row.nonce is None:
             self._absent[row.seq] = row.kind
             self._judges = self._judges and row.kind in ERASABLE
-        elif commitments(c) is None:
+        elif not are_committed(c):
             self._found.note(PAYLOADS, row.seq, "altered-payload", "not what its header commits to")
         elif (said := kinds.read(c)) is None:
             self._found.note(PAYLOADS, row.seq, "bad-payload", f"not made like a {row.kind}")

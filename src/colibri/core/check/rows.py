@@ -40,45 +40,39 @@ class Columns(NamedTuple):
         return cls._make(zip(row, strict=True))
 
 
-def commitments(c: Columns) -> list[str] | None:
-    """What the headers say of their payloads; None unless all are there and these are theirs."""
+def are_committed(c: Columns) -> bool:
+    """Whether all payloads are there, and are those that their headers commit to."""
     try:
         made = [
-            sha256(COMMITMENT + nonce + body).hexdigest()
+            sha256(COMMITMENT + nonce + body).digest()
             for nonce, body in zip(c.nonces, c.bodies, strict=True)
         ]
-        right = "".join(made) == b"".join(c.payloads).hex()
     except TypeError:
-        return None
-    return made if right and {*map(len, c.nonces)} == {HASH_SIZE} else None
+        return False
+    return made == [*c.payloads] and {*map(len, c.nonces)} == {HASH_SIZE}
 
 
-def leaves(c: Columns, log: str, payloads: Sequence[str], prev: bytes) -> str:
-    """The leaves, in hex, of records that commit to these payloads and follow prev and one another.
+def leaves(c: Columns, log: str) -> list[bytes]:
+    """The leaves of records with these columns; may raise NOT_A_ROW.
 
     The headers are those of `ledger.header`, spelled out: a call for each takes as long as a hash.
     Where `are_headers` holds, times and ids need no escapes.
     """
-    name, quoted = f'","log":{encode_basestring(log)},"payload":"', _Quoted()
-    before, made = prev.hex(), []
-    columns = (c.seqs, c.ats, c.kinds, c.calls, c.sessions, c.tasks, c.agents, payloads)
-    for seq, at, kind, call, session, task, agent, payload in zip(*columns, strict=True):
-        header = (
-            f'\0{{"agent":{quoted[agent]},"at":"{at}","call":"{call}","kind":"{kind}{name}'
-            f'{payload}","prev":"{before}","seq":{seq},"session":{quoted[session]}'
-            f',"task":{quoted[task]},"v":1}}'
-        )
-        before = sha256(header.encode()).hexdigest()
-        made.append(before)
-    return "".join(made)
-
-
-class _Quoted(dict[str | None, str]):
-    """Names as JSON has them: most come again and again."""
-
-    def __missing__(self, name: str | None) -> str:
-        self[name] = found = "null" if name is None else encode_basestring(name)
-        return found
+    name, names = (
+        f'","log":{encode_basestring(log)},"payload":"',
+        {*c.agents, *c.sessions, *c.tasks},
+    )
+    quoted = {one: "null" if one is None else encode_basestring(one) for one in names}.__getitem__
+    agents, sessions, tasks = (map(quoted, names) for names in (c.agents, c.sessions, c.tasks))
+    hashes = map(bytes.hex, c.payloads), map(bytes.hex, c.prevs)
+    columns = (agents, c.ats, c.calls, c.kinds, *hashes, c.seqs, sessions, tasks)
+    return [
+        sha256(
+            f'\0{{"agent":{agent},"at":"{at}","call":"{call}","kind":"{kind}{name}{payload}"'
+            f',"prev":"{prev}","seq":{seq},"session":{session},"task":{task},"v":1}}'.encode()
+        ).digest()
+        for agent, at, call, kind, payload, prev, seq, session, task in zip(*columns, strict=True)
+    ]
 
 
 def are_headers(c: Columns, log: str) -> bool:

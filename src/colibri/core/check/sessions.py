@@ -186,7 +186,7 @@ class Sessions:
 
     def _going_on(self, row: Row, otherwise: str, caller: Callers | None = None) -> Session | None:
         """The session of a record, if that is judged, opened and not sealed."""
-        if self._only not in (None, row.session):
+        if self._only is not None and self._only != row.session:
             return None
         session = self.known.get(row.session or "")
         if session is None:
