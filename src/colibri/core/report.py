@@ -1,7 +1,6 @@
 """The report of a check of the log: findings by their codes, open calls, what was not checked."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from colibri.core.ledger import Head
@@ -81,8 +80,7 @@ class Coverage(NamedTuple):
     unreported: int  # of these, without any deed
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What a check found; `breaks` has the first MAX_LISTED of `broken_count`."""
 
     record_count: int
@@ -124,15 +122,14 @@ class Report:
     def with_breaks(self, found: Iterable[Break]) -> "Report":
         """The same report with more findings."""
         more = tuple(found)
-        return replace(
-            self,
+        return self._replace(
             broken_count=self.broken_count + len(more),
             breaks=(self.breaks + more)[:MAX_LISTED],
         )
 
     def with_notes(self, *notes: Note) -> "Report":
         """The same report with more notes on what was not checked."""
-        return replace(self, not_checked=(*self.not_checked, *notes))
+        return self._replace(not_checked=(*self.not_checked, *notes))
 
 
 def only(code: str, details: Sequence[str]) -> Report:

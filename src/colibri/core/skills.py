@@ -19,8 +19,7 @@ An optional field of the wrong type is kept with the unknown fields, under its o
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from colibri.core.errors import Malformed
 
@@ -39,8 +38,7 @@ _NAME = re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+")
 _WORD = re.compile(r"[^\s,(]++(?:\([^)]{0,256}+\))?")  # Bash(git add:*) is one word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+class Skill(NamedTuple):
     """The fields of a skill's frontmatter."""
 
     name: str

@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ _IS_LINK = "it is a symbolic link, which is not followed"
 _Identity = tuple[int, int]  # device and inode
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A skill, where it is, and the hash of its whole file."""
 
     skill: Skill
@@ -45,16 +43,14 @@ class Found:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """What stands in the place of a skill and is none."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What a root holds: canonical skills first, then by name."""
 
     skills: tuple[Found, ...]

@@ -1,7 +1,6 @@
 """Whether a log extends what was kept of it outside: as a part of a report, or by itself."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 
 from colibri.core.ledger import Head
@@ -42,7 +41,7 @@ def tell(
         given = Witness("", *head, None, "given", "the head that you gave")
         known = not {"truncated", "head-differs"} & {one.what for one in report.breaks}
         judged = (*judged, Judged(given, "held" if known else "diverged"))
-    report = replace(report, witnesses=judged).with_breaks(_breaks(judged))
+    report = report._replace(witnesses=judged).with_breaks(_breaks(judged))
     report = report.with_notes(*(Note("witness", one) for one in (*_unread(report), *problems)))
     if report.held_to is None:
         return report
@@ -50,7 +49,7 @@ def tell(
     if report.newer:
         newer = f"the {report.newer:,} newest records, which no witness has seen"
         notes.insert(0, Note("outside-head", newer))
-    return replace(report, not_checked=tuple(notes))
+    return report._replace(not_checked=tuple(notes))
 
 
 def _unread(report: Report) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -103,7 +102,7 @@ def _wanted(found: Iterable[Found], args: List) -> list[Skill]:
 
 
 def _skill(found: Found) -> Skill:
-    fields = asdict(found.skill)
+    fields = found.skill._asdict()
     fields["allowed_tools"] = list(found.skill.allowed_tools)  # () is not the default, []
     return Skill(path=found.path, sha256=found.sha256, **fields)
 

@@ -6,16 +6,14 @@ normalised.
 
 import re
 import typing
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
 from colibri.core.ledger import HUMAN
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Which characters are refused, whether a text may be blank, and how it must not begin."""
 
     refused: re.Pattern[str]
@@ -60,7 +58,7 @@ SessionId = Annotated[
     Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{NO_LINE_END}$", examples=["S-0123456789ab"]),
 ]
 # A person at the terminal also counts as an agent.
-AGENT = replace(LINE, reserved=HUMAN, allowed=f"{LINE.allowed}, not beginning with {HUMAN}")
+AGENT = LINE._replace(reserved=HUMAN, allowed=f"{LINE.allowed}, not beginning with {HUMAN}")
 AgentId = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": AGENT})]
 CallKey = Annotated[str, Meta(min_length=1, max_length=128, extra={"text": LINE})]
 Intent = Annotated[str, Meta(min_length=1, max_length=2000, extra={"text": PROSE})]

@@ -1,7 +1,6 @@
 """Tool, the declaration of a tool; Work, what its handler gets; and paging."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -103,8 +102,7 @@ class Answer(msgspec.Struct):
     """The base of our tools' results: texts, exact integers, and lists and structs of these."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """`handler` is None for the probes: the main thread answers them before msgspec is loaded."""
 
     name: str
