@@ -46,14 +46,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     engines.parametrize(metafunc, ON_BOTH, FILE_ONLY, OFTEN)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine that holds the ledgers of this test."""
-    name = getattr(request, "param", "sqlite")
-    with engines.use(name):
-        yield name
-
-
 @pytest.fixture(autouse=True)
 def _free_schemas(tmp_path: Path) -> Iterator[None]:
     yield

@@ -31,12 +31,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     engines.parametrize(metafunc, ON_BOTH, set(), OFTEN)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine that the servers of this test use; module-wide servers depend on it."""
-    name = getattr(request, "param", "sqlite")
-    with engines.use(name, own_logs=True):
-        yield name
+@pytest.fixture(scope="session")
+def own_logs() -> bool:
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -162,14 +162,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     engines.parametrize(metafunc, ON_BOTH, set(), often={"test_gate"})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine that holds the ledgers of this test."""
-    name = getattr(request, "param", "sqlite")
-    with engines.use(name):
-        yield name
-
-
 @pytest.fixture
 def bare_project(tmp_path: Path) -> Iterator[Project]:
     """One without a ledger."""

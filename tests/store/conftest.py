@@ -52,14 +52,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The engine whose databases this test uses."""
-    name = getattr(request, "param", "sqlite")
-    with engines.use(name):
-        yield name
-
-
 class Clock:
     def __init__(self) -> None:
         self.now = 0.0

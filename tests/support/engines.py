@@ -1,7 +1,7 @@
 """The database that tests are given: SQLite, or a schema on PostgreSQL.
 
-The fixture `engine` of a conftest.py chooses. ledger_writer.in_memory follows, and so do programs
-that are started with `environment`, and ledger_reader, which looks at what they wrote.
+The fixture `engine` of tests/conftest.py chooses. ledger_writer.in_memory follows, and so do
+programs that are started with `environment`, and ledger_reader, which looks at what they wrote.
 """
 
 import os
@@ -38,9 +38,13 @@ def parametrize(
     is_for_both = not called & file_only and not names & {"apsw", "drop_triggers", "require_sqlite"}
     module = metafunc.module.__name__.rpartition(".")[2]
     if module in on_both and is_for_both:
-        marks = [] if often is None or module in often else [pytest.mark.long]
-        both = ("sqlite", pytest.param("postgres", marks=marks))
-        metafunc.parametrize("engine", both, indirect=True, scope="module")
+        run_on_both(metafunc, often is None or module in often)
+
+
+def run_on_both(metafunc: pytest.Metafunc, often: bool) -> None:
+    marks = [pytest.mark.postgres] if often else [pytest.mark.postgres, pytest.mark.long]
+    both = ("sqlite", pytest.param("postgres", marks=marks))
+    metafunc.parametrize("engine", both, indirect=True, scope="module")
 
 
 @contextmanager
