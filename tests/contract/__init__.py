@@ -4,10 +4,11 @@ import json
 import queue
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from colibri.config import Config
+from colibri.config import Config, load
 from colibri.server import (
     AuditSink,
     ToolEnterEvent,
@@ -16,10 +17,16 @@ from colibri.server import (
     start,
 )
 from colibri.server.context import register_catalogue
+from tests.support import engines
 from tests.support.linked import linked
 
 JSON = dict[str, Any]
 PATIENCE = 30.0
+
+
+def configured(project: Path, **env: str) -> Config:
+    """The configuration of a server in a directory, on the engine of the test."""
+    return load(str(project), {**engines.environment(project), **env})
 
 
 class Recording(AuditSink):

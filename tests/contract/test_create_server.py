@@ -15,10 +15,9 @@ import pytest
 import colibri
 import colibri.server
 from colibri import server
-from colibri.config import load
 from colibri.server import ColibriServerContext, ColibriToolConfig, create_server
 from colibri.tools.system import Nothing
-from tests.contract import Linked, Recording
+from tests.contract import Linked, Recording, configured
 from tests.contract.requirement import requirement
 from tests.support.client import environment, execute
 
@@ -203,14 +202,14 @@ class Untouchable:
 
 
 @requirement("000:T-4", "000:3c:no-connect")
-def test_creating_a_server_does_not_connect(tmp_path: Path) -> None:
+def test_creating_a_server_does_not_connect(project: Path) -> None:
     """T-4; Specification 16.3: no descriptor, no thread, no database either."""
-    config = load(str(tmp_path), {})
+    config = configured(project)
     before = (descriptors(), threading.active_count())
     ctx = create_server(transport=Untouchable(), config=config)
     assert ctx.is_connected() is False
     assert (descriptors(), threading.active_count()) == before
-    assert list(tmp_path.iterdir()) == []
+    assert list(project.iterdir()) == []
 
 
 @requirement("000:T-5", "000:3c:no-handlers")

@@ -19,10 +19,12 @@ from colibri.server import ColibriToolConfig, create_server, register_colibri_to
 from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.schema import table_count
 from colibri.tools.system import Health
-from tests.contract import JSON, PATIENCE, Linked, Recording
+from tests.contract import JSON, PATIENCE, Linked, Recording, configured
 from tests.contract.requirement import requirement
+from tests.support import engines
 from tests.support.client import COLIBRI, Server
-from tests.support.ledger_writer import disable_triggers
+from tests.support.ledger_reader import reading
+from tests.support.program import tamper
 
 SIX: dict[str, type] = {
     "status": str,
@@ -47,7 +49,14 @@ def health(**options: Any) -> JSON:
 
 @contextmanager
 def held(config: Config) -> Iterator[None]:
-    """Keep the server from opening its database: another process is creating it."""
+    """Keep the server from opening its database: another process is creating or changing it."""
+    if engines.chosen() == "postgres":
+        from tests.support import postgres
+
+        with postgres.server().connect() as admin, admin.transaction():
+            admin.execute(f"LOCK TABLE {config.db_schema}.meta".encode())
+            yield
+        return
     lock = Path(config.db_path + ".lock")
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w", encoding="utf-8") as file:
@@ -55,8 +64,24 @@ def held(config: Config) -> Iterator[None]:
         yield
 
 
-def connect(config: Config) -> Connection:
-    return Connection(config.db_path)
+def unopenable(project: Path) -> Config:
+    """A directory is in the place of the file, or nobody listens where the server should be."""
+    if engines.chosen() == "postgres":
+        return configured(
+            project,
+            COLIBRI_DB_URL="postgresql://somebody@127.0.0.1:1/nowhere",
+            COLIBRI_STARTUP_TIMEOUT_MS="100",
+        )
+    config = configured(project)
+    Path(config.db_path).mkdir(parents=True)
+    return config
+
+
+# The tables of a ledger, in the words of each engine.
+TABLES = {
+    "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+    "postgres": "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()",
+}
 
 
 # What goes in and comes out.
@@ -88,9 +113,9 @@ def test_arguments_that_are_not_an_object_get_the_envelope(arguments: object) ->
 
 
 @requirement("003:3.2")
-def test_the_answer_begins_with_the_six_fields_and_fits_its_schema(tmp_path: Path) -> None:
+def test_the_answer_begins_with_the_six_fields_and_fits_its_schema(project: Path) -> None:
     """Specification 12.2: then the report."""
-    with Linked(config=load(str(tmp_path), {})) as server:
+    with Linked(config=configured(project)) as server:
         server.wait_for_store()
         data = server.data("server_health")
         listing = server.ctx.parts.admission.tools["server_health"].listing
@@ -156,9 +181,9 @@ def test_it_answers_while_every_lane_is_busy() -> None:
 
 
 @requirement("003:5.1")
-def test_it_answers_within_100_ms(tmp_path: Path) -> None:
+def test_it_answers_within_100_ms(project: Path) -> None:
     """Specification 12.3: the fastest of ten, as this machine may be busy with other things."""
-    with Server(tmp_path, COLIBRI) as server:
+    with Server(project, COLIBRI) as server:
         times = []
         for _ in range(10):
             begun = time.monotonic()
@@ -168,29 +193,25 @@ def test_it_answers_within_100_ms(tmp_path: Path) -> None:
 
 
 @requirement("003:4.4", "003:5.3:open-failed")
-def test_it_answers_when_the_database_cannot_be_opened(tmp_path: Path) -> None:
+def test_it_answers_when_the_database_cannot_be_opened(project: Path) -> None:
     """Specification 11.5, 12.3, 12.5: it says why, and the exit code is 75."""
-    config = load(str(tmp_path), {})
-    Path(config.db_path).mkdir(parents=True)
+    config = unopenable(project)
     with Linked(config=config) as server:
         server.wait_for_store()
         data = server.data("server_health")
     assert (data["phase"], data["db_tables"], data["status"]) == ("phase1", 0, "ok")
-    assert data["db"]["path"] == config.db_path
+    assert data["db"]["path"] == config.ledger_name
     assert data["db"]["status"].startswith("not open: ")
     assert server.exit_code == 75
 
 
 @requirement("003:4.4")
-def test_it_answers_when_the_ledger_is_damaged(tmp_path: Path) -> None:
+def test_it_answers_when_the_ledger_is_damaged(project: Path) -> None:
     """Specification 12.2, 12.3: status stays ok, the condition says what is wrong."""
-    config = load(str(tmp_path), {})
+    config = configured(project)
     with Linked(config=config) as server:
         server.data("server_ping")
-    db = connect(config)
-    disable_triggers(db)
-    db.execute("UPDATE ledger SET leaf = randomblob(32)")
-    db.close()
+    tamper(Path(config.db_path), f"UPDATE ledger SET leaf = {engines.blob(bytes(32))}")
     with Linked(config=config) as server:
         server.wait_for_store()
         data = server.data("server_health")
@@ -201,7 +222,7 @@ def test_it_answers_when_the_ledger_is_damaged(tmp_path: Path) -> None:
 
 @requirement("003:4.4")
 def test_it_answers_when_the_file_is_deleted_under_it(tmp_path: Path) -> None:
-    """Specification 12.3."""
+    """Specification 12.3; of a file alone."""
     config = load(str(tmp_path), {})
     server = Linked(config=config)
     look = ColibriToolConfig(input_schema=Nothing, lane="read")
@@ -242,9 +263,9 @@ def test_while_the_transport_connects_the_phase_is_phase1() -> None:
 
 
 @requirement("003:5.3:started", "003:5.3:opened", "003:5.2")
-def test_phase2_begins_when_the_database_is_open(tmp_path: Path) -> None:
+def test_phase2_begins_when_the_database_is_open(project: Path) -> None:
     """Specification 12.5."""
-    config = load(str(tmp_path), {})
+    config = configured(project)
     with ExitStack() as stack:
         with held(config):
             server = stack.enter_context(Linked(config=config))
@@ -259,25 +280,34 @@ def test_phase2_begins_when_the_database_is_open(tmp_path: Path) -> None:
 
 
 @requirement("003:5.2")
-def test_db_tables_counts_the_tables_without_sqlites_own(tmp_path: Path) -> None:
-    """Specification 12.6; SQLite's own appear with ANALYZE."""
-    config = load(str(tmp_path), {})
+def test_db_tables_counts_the_tables(project: Path, engine: str) -> None:
+    """Specification 12.6."""
+    config = configured(project)
     with Linked(config=config) as server:
         server.wait_for_store()
         told = server.data("server_health")["db_tables"]
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
-    db = connect(config)
-    counted = db.execute(query).get
+    with reading(Path(config.db_path)) as db:
+        assert told == db.execute(TABLES[engine]).get
+
+
+@requirement("003:5.2")
+def test_db_tables_leaves_out_sqlites_own(tmp_path: Path) -> None:
+    """Specification 12.6; of a file alone: they appear with ANALYZE."""
+    config = load(str(tmp_path), {})
+    with Linked(config=config) as server:
+        server.wait_for_store()
+    db = Connection(config.db_path)
+    counted = table_count(db)
     db.execute("CREATE TABLE one_more (n INTEGER); CREATE INDEX an_index ON one_more (n); ANALYZE")
     assert db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE 'sqlite_stat%'").get
-    assert (told, table_count(db)) == (counted, counted + 1)
+    assert table_count(db) == db.execute(TABLES["sqlite"]).get == counted + 1
     db.close()
 
 
 @requirement("003:5.3:closed", "003:6.2")
-def test_after_the_shutdown_it_is_still_phase2_without_tables(tmp_path: Path) -> None:
+def test_after_the_shutdown_it_is_still_phase2_without_tables(project: Path) -> None:
     """Specification 12.5, 12.6: asking a closed server raises nothing."""
-    with Linked(config=load(str(tmp_path), {})) as server:
+    with Linked(config=configured(project)) as server:
         server.wait_for_store()
         assert server.data("server_health")["db_tables"] > 0
     data = server.ctx.parts.probes.report()
@@ -311,9 +341,9 @@ def test_a_probe_is_one_enter_and_one_exit_event() -> None:
 
 @requirement("003:7.3")
 @pytest.mark.parametrize("mode", MODES)
-def test_a_probe_writes_no_log_line(tmp_path: Path, mode: str) -> None:
+def test_a_probe_writes_no_log_line(project: Path, mode: str) -> None:
     """Specification 12.7: the audit line of READONLY and MINIMAL is not a log line."""
-    config = load(str(tmp_path), {"COLIBRI_MODE": mode, "COLIBRI_LOG_LEVEL": "debug"})
+    config = configured(project, COLIBRI_MODE=mode, COLIBRI_LOG_LEVEL="debug")
     with Linked(config=config) as server:
         server.wait_for_store()
         before = list(server.logged)

@@ -5,11 +5,9 @@ import json
 import threading
 from pathlib import Path
 
-import apsw
 import pytest
 from msgspec import Struct
 
-from colibri.config import load
 from colibri.server import (
     ColibriToolConfig,
     ToolEnterEvent,
@@ -18,8 +16,9 @@ from colibri.server import (
     register_colibri_tool,
 )
 from colibri.tools.tool import Lane
-from tests.contract import PATIENCE, Linked, Recording
+from tests.contract import PATIENCE, Linked, Recording, configured
 from tests.contract.requirement import requirement
+from tests.support.ledger_reader import reading
 
 SECRET = "sk-never-repeat-this"
 
@@ -56,12 +55,9 @@ def server_with_act(
 
 def rows(database: Path) -> list[tuple[object, ...]]:
     """The actions of a ledger: phase, tool, outcome, code, in order."""
-    db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     query = "SELECT phase, tool, outcome FROM actions ORDER BY sequence_no, phase"
-    try:
+    with reading(database) as db:
         return list(db.execute(query))
-    finally:
-        db.close()
 
 
 # server_ping.
@@ -241,10 +237,10 @@ def test_a_tool_never_overlaps_itself(lane: Lane) -> None:
 
 
 @requirement("000:T-17")
-def test_calls_that_wait_together_reach_a_sink_one_after_the_other(tmp_path: Path) -> None:
+def test_calls_that_wait_together_reach_a_sink_one_after_the_other(project: Path) -> None:
     """T-17; Specification 3.5, 17.1: also where the ledger takes them in one round."""
     sink, release = Recording(), threading.Event()
-    server = Linked(audit_sink=sink, config=load(str(tmp_path), {}))
+    server = Linked(audit_sink=sink, config=configured(project))
     for name, handler in (("act", act), ("hold", lambda _: release.wait(PATIENCE))):
         register_colibri_tool(server.ctx, name, ColibriToolConfig(input_schema=Then), handler)
     with server:
@@ -321,14 +317,14 @@ def test_a_sink_that_refuses_to_enter_stops_the_call(lane: Lane) -> None:
 
 
 @requirement("000:4d:3")
-def test_a_call_that_a_sink_stopped_has_both_its_records_in_the_ledger(tmp_path: Path) -> None:
+def test_a_call_that_a_sink_stopped_has_both_its_records_in_the_ledger(project: Path) -> None:
     """Specification 17.6: the ledger gets its exit record."""
-    config = load(str(tmp_path), {})
+    config = configured(project)
     server = Linked(audit_sink=Recording(fail_enter=OSError("no")), config=config)
     register_colibri_tool(server.ctx, "act", ColibriToolConfig(input_schema=Then), act)
     with server:
         assert server.call("act")["structuredContent"]["error"]["code"] == "AUDIT_ENTER_FAILED"
-    assert rows(tmp_path / "data" / "colibri.db") == [
+    assert rows(project / "data" / "colibri.db") == [
         ("enter", "act", "running"),
         ("exit", "act", "error"),
     ]

@@ -6,19 +6,19 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import apsw
 import pytest
 from msgspec import Struct
 
 import colibri
-from colibri.config import load
 from colibri.server import ColibriToolConfig, create_server, register_colibri_tool
 from colibri.tools import schema
 from colibri.tools.catalogue import CATALOGUE
 from colibri.tools.tool import Tool, is_struct
-from tests.contract import JSON, Linked, Recording
+from tests.contract import JSON, Linked, Recording, configured
 from tests.contract.requirement import requirement
+from tests.support import engines
 from tests.support.client import COLIBRI, TOOLBOX, Server, environment, execute
+from tests.support.ledger_reader import reading
 
 SOURCE = Path(colibri.__file__).parent
 PROBES = ["server_ping", "server_health"]
@@ -44,11 +44,14 @@ def names(server: Server) -> list[str]:
 
 
 def query(database: Path, sql: str) -> list[tuple[object, ...]]:
-    db = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
+    with reading(database) as db:
         return list(db.execute(sql))
-    finally:
-        db.close()
+
+
+def untouched(server: Server) -> object:
+    """What stays as it was where nothing was written: the records, and the bytes of a file."""
+    rows = query(server.database, "SELECT seq, leaf FROM ledger ORDER BY seq")
+    return rows, server.database.read_bytes() if engines.chosen() == "sqlite" else None
 
 
 def trail(server: Server) -> list[JSON]:
@@ -103,9 +106,9 @@ def test_the_tools_that_open_the_work_ask_to_be_loaded_at_once(tmp_path: Path) -
 
 
 @requirement("001:8:five-stages")
-def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
+def test_a_call_passes_the_five_stages_in_order(project: Path) -> None:
     """Specification 4.1, 4.2: enter is committed before the handler runs, exit after it."""
-    database, sink = tmp_path / "data" / "colibri.db", Recording()
+    database, sink = project / "data" / "colibri.db", Recording()
     during: list[object] = []
 
     def handler(_args: Nothing) -> str:
@@ -113,7 +116,7 @@ def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
         during.append(list(sink.kinds))
         return "done"
 
-    server = Linked(audit_sink=sink, config=load(str(tmp_path), {}))
+    server = Linked(audit_sink=sink, config=configured(project))
     register_colibri_tool(server.ctx, "look", ColibriToolConfig(input_schema=Nothing), handler)
     with server:
         assert server.call("look", [])["structuredContent"]["error"]["code"] == "INVALID_PARAMS"
@@ -128,9 +131,9 @@ def test_a_call_passes_the_five_stages_in_order(tmp_path: Path) -> None:
 
 
 @requirement("001:8:two-records", "001:8:end-to-end-system")
-def test_every_call_is_an_enter_and_an_exit_row_with_one_sequence_no(tmp_path: Path) -> None:
+def test_every_call_is_an_enter_and_an_exit_row_with_one_sequence_no(project: Path) -> None:
     """Specification 4.4, 9.7: the good ones, the rejected and the unknown."""
-    with Server(tmp_path, COLIBRI) as server:
+    with Server(project, COLIBRI) as server:
         for name in PROBES:
             assert server.call(name)["structuredContent"]["ok"] is True
         params = {"name": "server_ping", "arguments": "no object"}
@@ -180,10 +183,10 @@ SESSION: dict[str, list[tuple[str, JSON]]] = {
 
 
 @requirement("001:8:end-to-end")
-def test_every_tool_of_every_domain_answers_and_rejects_what_does_not_fit(tmp_path: Path) -> None:
+def test_every_tool_of_every_domain_answers_and_rejects_what_does_not_fit(project: Path) -> None:
     """Specification 4.10, 4.11, 5.1: end to end, rejected arguments included."""
     known: JSON = {}
-    with Server(tmp_path, COLIBRI) as server:
+    with Server(project, COLIBRI) as server:
         for tool, arguments in (call for calls in SESSION.values() for call in calls):
             filled = {key: known.get(str(value)[1:-1], value) for key, value in arguments.items()}
             known |= server.data(tool, **filled)
@@ -222,9 +225,9 @@ def test_nothing_depends_on_an_ams_variable_or_on_javascript(tmp_path: Path) -> 
     ("mode", "admits"),
     [("FULL", SURFACE), ("TEST", SURFACE), ("READONLY", READONLY), ("MINIMAL", set(PROBES))],
 )
-def test_a_mode_admits_its_row_of_the_table(tmp_path: Path, mode: str, admits: set[str]) -> None:
+def test_a_mode_admits_its_row_of_the_table(project: Path, mode: str, admits: set[str]) -> None:
     """Specification 10.1: the tools of the row, in the catalogue's order."""
-    with Server(tmp_path, COLIBRI, COLIBRI_MODE=mode) as server:
+    with Server(project, COLIBRI, COLIBRI_MODE=mode) as server:
         offered = names(server)
         data = server.data("server_health")
     assert set(offered) == admits
@@ -244,14 +247,14 @@ def test_a_mode_admits_its_row_of_the_table(tmp_path: Path, mode: str, admits: s
     ],
 )
 def test_a_tool_that_is_not_admitted_is_neither_listed_nor_callable(
-    tmp_path: Path, mode: str, lanes: set[str]
+    project: Path, mode: str, lanes: set[str]
 ) -> None:
     """Specification 2.17, 10.2: with tools of every lane; -32602 names the tool."""
     lane_of = {"crash": "probe", "nap_read": "read", "nap_write": "write", "note": "write"}
-    with Server(tmp_path, TOOLBOX) as server:
+    with Server(project, TOOLBOX) as server:
         server.call("note", n=1)  # there is a database to read
         assert server.close() == 0
-    with Server(tmp_path, TOOLBOX, COLIBRI_MODE=mode) as server:
+    with Server(project, TOOLBOX, COLIBRI_MODE=mode) as server:
         offered = names(server)
         answers = {
             name: server.request("tools/call", {"name": name, "arguments": {"n": 1}})
@@ -270,13 +273,13 @@ def test_a_tool_that_is_not_admitted_is_neither_listed_nor_callable(
 
 @requirement("002:mode:READONLY", "002:mode:MINIMAL")
 @pytest.mark.parametrize("mode", ["READONLY", "MINIMAL"])
-def test_a_mode_that_does_not_write_audits_on_stderr(tmp_path: Path, mode: str) -> None:
-    """Specification 10.3: enter and exit of each call, as JSON lines; the file stays as it was."""
-    with Server(tmp_path, TOOLBOX) as server:
+def test_a_mode_that_does_not_write_audits_on_stderr(project: Path, mode: str) -> None:
+    """Specification 10.3: enter and exit of each call, as JSON lines; the ledger stays."""
+    with Server(project, TOOLBOX) as server:
         server.call("note", n=1)
         assert server.close() == 0
-    before = server.database.read_bytes()
-    with Server(tmp_path, TOOLBOX, COLIBRI_MODE=mode) as server:
+    before = untouched(server)
+    with Server(project, TOOLBOX, COLIBRI_MODE=mode) as server:
         server.data("server_ping")
         server.request("tools/call", {"name": "note", "arguments": {"n": 2}})
         assert server.close() == 0
@@ -292,22 +295,25 @@ def test_a_mode_that_does_not_write_audits_on_stderr(tmp_path: Path, mode: str) 
     assert lines[0]["arguments"] == {}
     assert (lines[1]["outcome"], lines[3]["outcome"]) == ("ok", "invalid")
     assert re.fullmatch(r"[0-9a-f]{64}", lines[1]["result_sha256"])
-    assert server.database.read_bytes() == before
+    assert untouched(server) == before
 
 
 @requirement("002:mode:MINIMAL")
-def test_minimal_opens_no_database_and_stays_in_phase1(tmp_path: Path) -> None:
+def test_minimal_opens_no_database_and_stays_in_phase1(project: Path) -> None:
     """Specification 10.5."""
-    with Server(tmp_path, COLIBRI, COLIBRI_MODE="MINIMAL") as server:
+    with Server(project, COLIBRI, COLIBRI_MODE="MINIMAL") as server:
         data = server.data("server_health")
         assert server.close() == 0
     assert (data["phase"], data["db"]["status"]) == ("phase1", "not opened in MINIMAL")
-    assert not (tmp_path / "data").exists()
+    assert not (project / "data").exists()
 
 
 @requirement("002:mode:READONLY")
 def test_readonly_creates_nothing(tmp_path: Path) -> None:
-    """Specification 10.4, 11.5: without a database the probes answer and say so."""
+    """Specification 10.4, 11.5: without a database the probes answer and say so.
+
+    Of a file alone: on PostgreSQL no server makes the schema, whatever its mode.
+    """
     with Server(tmp_path, TOOLBOX, COLIBRI_MODE="READONLY") as server:
         refused = server.call("nap_read")["structuredContent"]["error"]
         status = server.data("server_health")["db"]["status"]
@@ -318,18 +324,18 @@ def test_readonly_creates_nothing(tmp_path: Path) -> None:
 
 
 @requirement("002:mode:TEST")
-def test_test_mode_repeats_itself(tmp_path: Path) -> None:
+def test_test_mode_repeats_itself(project: Path) -> None:
     """Specification 10.6: a deterministic seed, its own database, and no two ids alike."""
 
     def run(folder: str, seed: str) -> list[tuple[object, ...]]:
-        project = tmp_path / folder
-        project.mkdir(exist_ok=True)
-        with Server(project, TOOLBOX, COLIBRI_MODE="TEST", COLIBRI_SEED=seed) as server:
+        place = project / folder
+        place.mkdir(exist_ok=True)
+        with Server(place, TOOLBOX, COLIBRI_MODE="TEST", COLIBRI_SEED=seed) as server:
             for n in range(3):
                 server.call("note", n=n)
             assert server.close() == 0
-        database = project / "data" / "colibri-test.db"
-        return query(database, "SELECT call, nonce FROM ledger")
+        database = place / "data" / "colibri-test.db"
+        return query(database, "SELECT call, nonce FROM ledger ORDER BY seq")
 
     first, again, other = run("a", "1"), run("b", "1"), run("c", "2")
     assert first == again

@@ -78,7 +78,7 @@ TOOLS = (*TOOLS, count_letters)
 """
 
 
-def test_a_fifteenth_tool_is_written_in_one_file(copy: Path, tmp_path: Path) -> None:
+def test_a_fifteenth_tool_is_written_in_one_file(copy: Path, project: Path) -> None:
     """Nothing else is touched by hand: listing, validation, recording and the check follow."""
     before = _files(copy)
     with (copy / "tools" / "tasks.py").open("a", encoding="utf-8") as file:
@@ -88,7 +88,7 @@ def test_a_fifteenth_tool_is_written_in_one_file(copy: Path, tmp_path: Path) -> 
     assert changed == {"tools/tasks.py", "tools/catalogue.json"}
 
     lib = os.pathsep.join([str(copy.parent), str(SOURCE.parent)])
-    with Server(tmp_path, COLIBRI, PYTHONPATH=lib) as server:
+    with Server(project, COLIBRI, PYTHONPATH=lib) as server:
         listed = [tool["name"] for tool in server.request("tools/list")["result"]["tools"]]
         assert len(listed) == 15
         assert server.data("letter_count", word="colibri") == {"letters": 7}
