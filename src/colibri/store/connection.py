@@ -114,10 +114,8 @@ class ThoughtIndex(Protocol):
     def missing(self) -> "Query":
         """The thoughts that are not in the index yet: all after the newest one in it."""
 
-    def ranked(
-        self, phrases: Sequence[str], clause: str, values: Sequence[str], most: int
-    ) -> "Query":
-        """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
+    def having(self, phrases: Sequence[str]) -> "Query":
+        """The seqs of the thoughts that have one of some phrases, each once."""
 
     def newest(self, phrases: Sequence[Sequence[str]], most: int) -> "Query":
         """The newest thoughts that have one phrase of each group."""

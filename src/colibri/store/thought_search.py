@@ -1,9 +1,9 @@
 """Finds thoughts that have any of some words, best first.
 
-The index finds thoughts with one of the rarer words and ranks them; if all words are common, it
-finds the newest thoughts that have them. The best of these are read and ranked by all the words. So
-the cost of an answer does not grow with the log. Thoughts enter the index in batches; the few that
-are not in it yet are read as well. The index is the engine's.
+The index finds thoughts with one of the rarer words; those whose words weigh most together are
+kept. If all words are common, it finds the newest thoughts that have them. What was found is read
+and ranked by all the words. So the cost of an answer does not grow with the log. Thoughts enter the
+index in batches; the few that are not in it yet are read as well. The index is the engine's.
 
 A word is a run of letters and digits, and matches any word that begins with it. Joined words, as in
 T-0042 or src/app.py, must occur in a row.
@@ -114,8 +114,7 @@ def _best(
     known = [term for term in terms if term.thoughts]
     ranked, newest = [], _newest(db, known, clause, values, order) if known else []
     if rare := _rarest(known):
-        phrases = [phrase for term in rare for phrase in term.phrases]
-        ranked = [db.engine.thought_index.ranked(phrases, clause, values, MOST_RANKED)]
+        ranked = [_ranked(db, rare, clause, values)]
     db.look_ahead(partial(_rows, db, select, one) for one in (*ranked, *newest))
     rows = [row for one in ranked for row in _rows(db, select, one)]
     return rows or [row for one in newest for row in _rows(db, select, one)]
@@ -164,6 +163,25 @@ def _rarest(terms: Sequence[_Term]) -> list[_Term]:
         if term.thoughts < COMMON and (found <= MOST_FOUND or not rare):
             rare.append(term)
     return rare
+
+
+def _ranked(db: Connection, terms: Sequence[_Term], clause: str, values: Sequence[str]) -> Query:
+    """The thoughts with the terms that weigh most together, of these the newest.
+
+    In words that both engines know and in whole numbers, so that both choose the same.
+    """
+    found, given = [], list[object]()
+    for term in terms:
+        query, phrases = db.engine.thought_index.having(term.phrases)
+        found.append(f"SELECT seq, {round(1000 * term.weight)} AS weight FROM ({query}) AS these")
+        given += phrases
+    meets = f"SELECT 1 FROM thoughts WHERE thoughts.seq = found.seq{clause}"
+    where = f" WHERE EXISTS ({meets})" if values else ""
+    return (
+        f"SELECT seq FROM ({' UNION ALL '.join(found)}) AS found{where}"
+        " GROUP BY seq ORDER BY sum(weight) DESC, seq DESC LIMIT ?",
+        (*given, *values, MOST_RANKED),
+    )
 
 
 def _newest(

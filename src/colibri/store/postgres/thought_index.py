@@ -72,15 +72,9 @@ def missing() -> Query:
     return f"SELECT seq FROM thoughts WHERE seq > ({newest})", ()
 
 
-def ranked(phrases: Sequence[str], clause: str, values: Sequence[str], most: int) -> Query:
-    """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
-    query = _any(phrases)
-    return (
-        "SELECT seq FROM thought_search JOIN thoughts USING (seq)"
-        f" WHERE words @@ CAST(? AS tsquery){clause}"
-        " ORDER BY ts_rank(words, CAST(? AS tsquery)) DESC, seq DESC LIMIT ?",
-        (query, *values, query, most),
-    )
+def having(phrases: Sequence[str]) -> Query:
+    """The seqs of the thoughts that have one of some phrases, each once."""
+    return "SELECT seq FROM thought_search WHERE words @@ CAST(? AS tsquery)", (_any(phrases),)
 
 
 def newest(phrases: Sequence[Sequence[str]], most: int) -> Query:

@@ -58,14 +58,9 @@ def missing() -> Query:
     return f"SELECT seq FROM thoughts WHERE seq > coalesce(({newest}), 0)", ()
 
 
-def ranked(phrases: Sequence[str], clause: str, values: Sequence[str], most: int) -> Query:
-    """The thoughts that match some phrases best; the clause is a condition on `thoughts`."""
-    join = " JOIN thoughts ON thoughts.seq = thought_search.rowid" if values else ""
-    return (
-        f"SELECT thought_search.rowid FROM thought_search{join}"
-        f" WHERE thought_search MATCH ?{clause} ORDER BY rank LIMIT ?",
-        (_any(phrases), *values, most),
-    )
+def having(phrases: Sequence[str]) -> Query:
+    """The seqs of the thoughts that have one of some phrases, each once."""
+    return "SELECT rowid AS seq FROM thought_search WHERE thought_search MATCH ?", (_any(phrases),)
 
 
 def newest(phrases: Sequence[Sequence[str]], most: int) -> Query:
