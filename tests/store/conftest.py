@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from colibri.store.sqlite import checkpoint
 from colibri.store.sqlite.opening import open_writer
 from tests.support import engines, ledger_writer, query_plans, task_store
 
@@ -25,10 +26,13 @@ ON_BOTH = {
     "test_bundle",
     "test_claims",
     "test_deeds",
+    "test_erasure",
+    "test_log_tree",
     "test_proofs",
     "test_sessions",
     "test_task_changes",
     "test_tasks",
+    "test_thought_search",
     "test_timeline",
     "test_trail",
     "test_verify_claims",
@@ -37,8 +41,12 @@ ON_BOTH = {
 }
 
 
+# Of these, the half on PostgreSQL takes long: it writes thousands of thoughts.
+SELDOM = {"test_thought_search"}
+
 # What a test of these modules calls that is about SQLite alone.
 SQLITE_ONLY = {
+    checkpoint.rewrite,
     engines.require_sqlite,
     ledger_writer.disable_triggers,
     query_plans.pages,
@@ -49,7 +57,7 @@ SQLITE_ONLY = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY)
+    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY, ON_BOTH - SELDOM)
 
 
 class Clock:

@@ -15,7 +15,7 @@ FOUND_AMONG, ASKED, LEAST = 5, 40, 34
 
 
 @pytest.fixture(scope="module")
-def library() -> Lab:
+def library(engine: str) -> Lab:
     lab = in_memory()
     lab.start("S-1")
     for text in corpus():
@@ -175,7 +175,7 @@ QUESTIONS = (
 
 
 @pytest.fixture(scope="module")
-def sizes() -> tuple[Lab, Lab]:
+def sizes(engine: str) -> tuple[Lab, Lab]:
     """Trails in whose thoughts a word is common, of the words that the bench uses."""
     small, large = in_memory(), in_memory()
     for lab, count in ((small, 2_000), (large, 6_000)):

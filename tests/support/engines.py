@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import apsw
@@ -33,12 +34,20 @@ def parametrize(
     file. Of modules that are not run `often` on PostgreSQL, that half is `long`.
     """
     property = getattr(metafunc.function, "hypothesis", None)  # where it is one
-    names = {*(property.inner_test if property else metafunc.function).__code__.co_names}
+    names = _names((property.inner_test if property else metafunc.function).__code__)
     called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
     is_for_both = not called & file_only and not names & {"apsw", "drop_triggers", "require_sqlite"}
     module = metafunc.module.__name__.rpartition(".")[2]
     if module in on_both and is_for_both:
         run_on_both(metafunc, often is None or module in often)
+    elif module in on_both:  # so that it shares what the other tests on SQLite have made
+        metafunc.parametrize("engine", ["sqlite"], indirect=True, scope="module")
+
+
+def _names(code: CodeType) -> set[str]:
+    """What a function names, also in functions within it."""
+    within = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return {*code.co_names}.union(*map(_names, within))
 
 
 def run_on_both(metafunc: pytest.Metafunc, often: bool) -> None:
