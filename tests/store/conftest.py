@@ -27,6 +27,7 @@ ON_BOTH = {
     "test_claims",
     "test_deeds",
     "test_erasure",
+    "test_ledger",
     "test_log_tree",
     "test_proofs",
     "test_sessions",
@@ -44,7 +45,7 @@ ON_BOTH = {
 # Of these, the half on PostgreSQL takes long: it writes thousands of thoughts.
 SELDOM = {"test_thought_search"}
 
-# What a test of these modules calls that is about SQLite alone.
+# What a test of these modules calls, or is given, that is about SQLite alone.
 SQLITE_ONLY = {
     checkpoint.rewrite,
     engines.require_sqlite,
@@ -56,8 +57,11 @@ SQLITE_ONLY = {
 }
 
 
+OF_A_FILE = {"intruder", "story"}
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY, ON_BOTH - SELDOM)
+    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY, ON_BOTH - SELDOM, OF_A_FILE)
 
 
 class Clock:

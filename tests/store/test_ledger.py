@@ -1,9 +1,12 @@
-"""store/ledger.py: appending, and the check against every damage, done to a real file."""
+"""store/ledger.py: appending, and the check against every damage, done to a real file.
+
+What takes `told` or a writer and does no damage runs on both engines.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from types import SimpleNamespace
+from typing import Any
 
 import apsw
 import pytest
@@ -15,12 +18,14 @@ from colibri.core.report import Report
 from colibri.core.rows import Row
 from colibri.store import ledger, record_check
 from colibri.store import verify as check
+from colibri.store.connection import Connection as AnyConnection
 from colibri.store.ledger import Chain
 from colibri.store.savepoint import Savepoint
 from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.opening import open_reader
 from colibri.store.sqlite.transaction import Transaction
 from tests.store.conftest import LOG, Writer
+from tests.support import engines
 from tests.support.ledger_writer import disable_triggers
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -46,12 +51,12 @@ def leave(seq: int, tool: str) -> dict[str, object]:
     return record.exit_payload(enter=seq, tool=tool, outcome="ok", duration_ms=5)
 
 
-def write_story(db: Connection) -> None:
+def write_story(db: AnyConnection) -> None:
     """Eleven records: a session (1–3), a thought (4–6), a task (7–10), and an open call (11)."""
     fields: dict[str, object] = {"status": [None, "INIT"], "depends_on": [None, []]}
     fields |= {"priority": [None, "low"], "assignee": [None, None], "project": [None, None]}
     thought = {"thought_id": "R-5", "index": 0, "type": "plan", "content": "é", "prev": ZEROS}
-    with Transaction(db, durable=True):
+    with db.engine.transaction(db, durable=True):
         add = Chain(db, LOG, nonce).append
         add("call.enter", enter("audit_session_start", intent="try"), at=AT, call=A)
         opened = {"session_id": "S-1", "intent": "try", "task_id": None}
@@ -76,6 +81,14 @@ def story(path: str, writer: Writer) -> str:
     with writer() as opened:
         write_story(opened.db)
     return path
+
+
+@pytest.fixture
+def told(writer: Writer) -> Iterator[Any]:
+    """A database that holds the story, on the engine of the test."""
+    with writer() as opened:
+        write_story(opened.db)
+        yield opened.db
 
 
 @pytest.fixture
@@ -115,8 +128,8 @@ def rewrite(db: Connection, seq: int, **changes: object) -> None:
     )
 
 
-def leaf_of(db: Connection, seq: int) -> bytes:
-    (leaf,) = next(db.execute("SELECT leaf FROM ledger WHERE seq = ?", (seq,)))
+def leaf_of(db: Any, seq: int) -> bytes:
+    leaf = db.execute("SELECT leaf FROM ledger WHERE seq = ?", (seq,)).get
     assert isinstance(leaf, bytes)
     return leaf
 
@@ -255,8 +268,8 @@ def test_each_damage_is_named_once(
     assert damage(story) == found
 
 
-def test_a_sound_log_is_valid_over_many_slices(story: str) -> None:
-    report = verify(story)
+def test_a_sound_log_is_valid_over_many_slices(told: Any) -> None:
+    report = check.verify(told, pause=no_pause, rows=False, slice_size=4)
     assert (report.valid, report.record_count, report.breaks) == (True, LAST, ())
     assert [(call.seq, call.tool, call.server) for call in report.open_calls] == [
         (LAST, "task_get", SERVER)
@@ -307,12 +320,10 @@ def test_a_missing_last_record_is_noticed_if_later_ones_are_there(
         assert [(found.seq, found.what) for found in breaks] == [(5, "missing-record")]
 
 
-def test_others_get_their_turn_between_two_slices(story: str) -> None:
+def test_others_get_their_turn_between_two_slices(told: Any) -> None:
     """Specification 3.10: each slice in its own read transaction."""
     pauses: list[bool] = []
-    db = open_reader(story)
-    check.verify(db, pause=lambda: pauses.append(db.in_transaction), rows=False, slice_size=5)
-    db.close()
+    check.verify(told, pause=lambda: pauses.append(told.in_transaction), rows=False, slice_size=5)
     assert pauses == [False, False]
 
 
@@ -356,10 +367,10 @@ def test_a_range_knows_what_was_erased_later(story: str, writer: Writer) -> None
         assert record_check.check_range(opened.db, 4, 6) == []
 
 
-def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writer) -> None:
+def test_records_that_a_savepoint_took_back_leave_no_gap(writer: Writer) -> None:
     """Specification 3.7: each handler in its own savepoint."""
     with writer() as opened:
-        with Transaction(opened.db, durable=True):
+        with opened.db.engine.transaction(opened.db, durable=True):
             chain = Chain(opened.db, LOG, nonce)
             first = chain.append("call.enter", enter("task_get"), at=AT, call=A)
             mark = chain.mark()
@@ -370,11 +381,11 @@ def test_records_that_a_savepoint_took_back_leave_no_gap(path: str, writer: Writ
             second = chain.append("call.exit", leave(first.seq, "task_get"), at=AT, call=A)
         assert (first.seq, second.seq) == (1, 2)
         assert ledger.head(opened.db) == second
-    assert verify(path).valid
+        assert check.verify(opened.db, pause=no_pause, rows=False).valid
 
 
 def test_a_record_with_a_payload_of_another_kind_is_not_appended(writer: Writer) -> None:
-    with writer() as opened, Transaction(opened.db, durable=False):
+    with writer() as opened, opened.db.engine.transaction(opened.db, durable=False):
         chain = Chain(opened.db, LOG, nonce)
         with pytest.raises(ValueError, match="a thought record has"):
             chain.append("thought", {"content": "…"}, at=AT, call=A)
@@ -383,6 +394,7 @@ def test_a_record_with_a_payload_of_another_kind_is_not_appended(writer: Writer)
 
 def test_what_keeps_the_next_record_from_being_written_is_damage(writer: Writer) -> None:
     """Somebody put it there: it is no bug of the server's, and stops its writing with a reason."""
+    engines.require_sqlite("a trigger that anybody can make")
     with writer() as opened:
         opened.db.execute(
             "CREATE TRIGGER x BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'no'); END"
@@ -404,39 +416,36 @@ def test_another_fault_than_damage_is_not_called_damage(writer: Writer) -> None:
 
 def test_an_entry_is_the_seq_and_the_leaf_of_its_record(writer: Writer) -> None:
     """Specification 4.8: the receipt is the exit record's seq and leaf."""
-    with writer() as opened, Transaction(opened.db, durable=False):
+    with writer() as opened, opened.db.engine.transaction(opened.db, durable=False):
         entry = Chain(opened.db, LOG, nonce).append("call.enter", enter("task_get"), at=AT, call=A)
         (row,) = ledger.rows(opened.db, [1])
         assert entry == Entry(1, record.leaf(row.header(LOG))) == Entry(1, row.leaf)
 
 
-def test_records_are_read_part_by_part_however_many_are_asked_for(
-    story: str, intruder: Connection
-) -> None:
+def test_records_are_read_part_by_part_however_many_are_asked_for(told: Any) -> None:
     """An export of ten million records must not hold their numbers."""
     endless = itertools.count(1)
-    first = next(ledger.rows(intruder, endless))
+    first = next(ledger.rows(told, endless))
     assert first.seq == 1
     assert next(endless) < 1_000
 
 
-def test_the_leaf_at_a_seq_is_found_if_there_is_one(story: str, intruder: Connection) -> None:
-    assert ledger.leaf_at(intruder, LAST) == leaf_of(intruder, LAST)
-    assert ledger.leaf_at(intruder, LAST + 1) is None
+def test_the_leaf_at_a_seq_is_found_if_there_is_one(told: Any) -> None:
+    assert ledger.leaf_at(told, LAST) == leaf_of(told, LAST)
+    assert ledger.leaf_at(told, LAST + 1) is None
 
 
 def test_the_database_says_which_log_it_holds_or_is_damaged(writer: Writer) -> None:
     with writer() as opened:
         assert ledger.log_id(opened.db) == LOG
-        opened.db.execute("DELETE FROM meta")
+        engines.tamper(opened.db, "DELETE FROM meta WHERE key = 'log'")
         with pytest.raises(Damaged, match="which log"):
             ledger.log_id(opened.db)
+        engines.tamper(opened.db, "INSERT INTO meta (key, value) VALUES ('log', ?)", (LOG,))
 
 
-def test_enters_and_exits_after_a_seq_are_what_changes_the_open_calls(
-    story: str, intruder: Connection
-) -> None:
-    assert list(ledger.calls_since(intruder, 4)) == [
+def test_enters_and_exits_after_a_seq_are_what_changes_the_open_calls(told: Any) -> None:
+    assert list(ledger.calls_since(told, 4)) == [
         (6, "call.exit", B),
         (7, "call.enter", C),
         (10, "call.exit", C),
@@ -544,22 +553,14 @@ def test_what_a_report_does_not_name_is_not_looked_for(
 
 
 @pytest.mark.parametrize("view", ["actions", "audit_events"])
-def test_calls_are_shown_in_the_views(story: str, intruder: Connection, view: str) -> None:
+def test_calls_are_shown_in_the_views(told: Any, view: str) -> None:
     """Specification 9.7: sequence_no is the enter's seq on both rows; `running` on enter."""
-    intruder.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 4")
-    cursor = intruder.execute(f"SELECT * FROM {view} WHERE correlation_id IN (?, ?)", (A, B))
-    names = [name for name, _ in cursor.get_description()]
-    assert names == [
-        "sequence_no",
-        "phase",
-        "tool",
-        "correlation_id",
-        "outcome",
-        "result_hash",
-        "duration_ms",
-        "at",
-    ]
-    assert cursor.fetchall() == [
+    engines.tamper(told, "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 4")
+    names = "sequence_no, phase, tool, correlation_id, outcome, result_hash, duration_ms, at"
+    of_two = "WHERE correlation_id IN (?, ?) ORDER BY sequence_no, phase"
+    shown = told.execute(f"SELECT {names} FROM {view} {of_two}", (A, B)).fetchall()
+    assert told.execute(f"SELECT * FROM {view} {of_two}", (A, B)).fetchall() == shown
+    assert shown == [
         (1, "enter", "audit_session_start", A, "running", None, None, AT),
         (1, "exit", "audit_session_start", A, "ok", None, 5, AT),
         (4, "enter", None, B, "running", None, None, AT),
@@ -567,26 +568,20 @@ def test_calls_are_shown_in_the_views(story: str, intruder: Connection, view: st
     ]
 
 
-def test_thoughts_are_shown_in_a_view(story: str, intruder: Connection) -> None:
+def test_thoughts_are_shown_in_a_view(told: Any) -> None:
     """Specification 9.7, 9.10: erased text is shown as [erased]."""
-    leaf = leaf_of(intruder, 5).hex()
-    query = "SELECT * FROM thought_records"
-    cursor = intruder.execute(query)
-    row = dict(zip([name for name, _ in cursor.get_description()], next(cursor), strict=True))
-    assert SimpleNamespace(**row) == SimpleNamespace(
-        thought_id="R-5",
-        seq=5,
-        idx=0,
-        session_id="S-1",
-        task_id=None,
-        agent_id="ada",
-        type="plan",
-        content="é",
-        created_at=AT,
-        prev_hash=ZEROS,
-        hash=leaf,
+    leaf = leaf_of(told, 5).hex()
+    names = (
+        "thought_id, seq, idx, session_id, task_id, agent_id, type, content, created_at, prev_hash,"
+        " hash"
     )
-    intruder.execute("UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 5")
-    assert next(intruder.execute(query)) == (
-        "R-5", 5, None, "S-1", None, "ada", None, "[erased]", AT, None, leaf,
-    )  # fmt: skip
+
+    def shown(columns: str) -> list[Any]:
+        rows: list[Any] = told.execute(f"SELECT {columns} FROM thought_records").fetchall()
+        return rows
+
+    whole = ("R-5", 5, 0, "S-1", None, "ada", "plan", "é", AT, ZEROS, leaf)
+    assert shown("*") == shown(names) == [whole]
+    engines.tamper(told, "UPDATE ledger SET nonce = NULL, body = NULL WHERE seq = 5")
+    gone = ("R-5", 5, None, "S-1", None, "ada", None, "[erased]", AT, None, leaf)
+    assert shown("*") == [gone]

@@ -7,6 +7,7 @@ programs that are started with `environment`, and ledger_reader, which looks at 
 import os
 import weakref
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import CodeType
@@ -28,15 +29,21 @@ _of_projects: dict[Path, str] = {}  # the schemas of servers in these directorie
 
 
 def parametrize(
-    metafunc: pytest.Metafunc, on_both: set[str], file_only: set[Any], often: set[str] | None = None
+    metafunc: pytest.Metafunc,
+    on_both: set[str],
+    file_only: set[Any],
+    often: set[str] | None = None,
+    of_a_file: AbstractSet[str] = frozenset(),
 ) -> None:
     """Run the tests of some modules on both engines, but for those that call what is only for a
-    file. Of modules that are not run `often` on PostgreSQL, that half is `long`.
+    file, or take a fixture that is. Of modules that are not run `often` on PostgreSQL, that half is
+    `long`.
     """
     property = getattr(metafunc.function, "hypothesis", None)  # where it is one
     names = _names((property.inner_test if property else metafunc.function).__code__)
     called = {one for name in names if callable(one := getattr(metafunc.module, name, None))}
-    is_for_both = not called & file_only and not names & {"apsw", "drop_triggers", "require_sqlite"}
+    only = {"apsw", "drop_triggers", "require_sqlite"}
+    is_for_both = not (called & file_only or names & only or of_a_file & {*metafunc.fixturenames})
     module = metafunc.module.__name__.rpartition(".")[2]
     if module in on_both and is_for_both:
         run_on_both(metafunc, often is None or module in often)
