@@ -39,6 +39,7 @@ ON_BOTH = {
     "test_verify_claims",
     "test_verify_erasure",
     "test_verify_meanwhile",
+    "test_verify_scopes",
 }
 
 
