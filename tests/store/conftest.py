@@ -41,11 +41,7 @@ ON_BOTH = {
     "test_verify_meanwhile",
     "test_verify_scopes",
 }
-
-
-# Of these, the half on PostgreSQL takes long: it writes thousands of thoughts.
-SELDOM = {"test_thought_search"}
-
+OFTEN = {"test_bundle", "test_claims", "test_trail"}
 # What a test of these modules calls, or is given, that is about SQLite alone.
 SQLITE_ONLY = {
     checkpoint.rewrite,
@@ -56,13 +52,11 @@ SQLITE_ONLY = {
     query_plans.steps,
     task_store.in_memory,
 }
-
-
 OF_A_FILE = {"intruder", "story"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY, ON_BOTH - SELDOM, OF_A_FILE)
+    engines.parametrize(metafunc, ON_BOTH, SQLITE_ONLY, OFTEN, OF_A_FILE)
 
 
 class Clock:
