@@ -192,6 +192,32 @@ def test_a_stopped_server_does_not_stop_the_others(tmp_path: Path, far: Far, sch
     told.check()
 
 
+@pytest.mark.parametrize("parts", range(1, 5))
+def test_a_server_that_is_cut_off_while_it_sends_does_not_stop_the_others(
+    tmp_path: Path, far: Far, schema: str, parts: int
+) -> None:
+    """Wherever that is: what it sends arrives as a whole, so PostgreSQL knows that it waits."""
+    told, url = Told(server(), schema), server().url(f"{schema}_writer")
+    with (
+        start(tmp_path / "a", far.url(f"{schema}_writer"), schema) as cut,
+        start(tmp_path / "b", url, schema) as other,
+    ):
+        told.call_until_done(cut)
+        told.call_until_done(other)
+        far.cut_after(parts)
+        posted = told.post(cut, 4)
+        time.sleep(0.3)
+        begun = time.monotonic()
+        assert told.call(other) == ""
+        assert time.monotonic() - begun < 7
+        far.restore()
+        told.collect(cut, posted)
+        told.call_until_done(cut)
+        verified(other)
+    assert not told.unknown
+    told.check()
+
+
 def test_a_tail_that_is_gone_is_noticed_by_a_server_that_knew_it(
     tmp_path: Path, schema: str
 ) -> None:

@@ -36,6 +36,7 @@ class Far:
         self._answers_left: int | None = None  # that are let through; None if all are
         self._questions_left: int | None = None  # until one comes late
         self._lateness = 0.0
+        self._parts_left: int | None = None  # of questions, until everything after them is lost
         self._lock = threading.Lock()
         self._doors = [socket.create_server((hosts[0], 0))]
         self.port = int(self._doors[0].getsockname()[1])
@@ -80,10 +81,14 @@ class Far:
         """
         self._lateness, self._questions_left = seconds, after
 
+    def cut_after(self, parts: int) -> None:
+        """After so many more writes of a client, lose what it sends, without a word."""
+        self._parts_left = parts
+
     def restore(self) -> None:
         """Let through again what comes from now on; what was sent meanwhile is lost."""
         self._is_cut = False
-        self._answers_left = self._questions_left = None
+        self._answers_left = self._questions_left = self._parts_left = None
         self.drop()
 
     def _accept(self, door: socket.socket) -> None:
@@ -117,6 +122,13 @@ class Far:
                 return False
             self._questions_left = None
             return True
+
+    def _is_lost(self) -> bool:
+        with self._lock:
+            if self._parts_left is None:
+                return False
+            self._parts_left -= 1
+            return self._parts_left < 0
 
     def _is_mute(self) -> bool:
         with self._lock:
@@ -166,6 +178,8 @@ class Far:
                 data = b""
             seen()
             due = time.monotonic() + self.delay
+            if data and not answers and self._is_lost():
+                continue
             if data and not answers and self._is_late():
                 waiting.put((due + self._lateness, data + self._rest(source)))
                 self._lose(source)

@@ -10,7 +10,8 @@ from typing import Any
 from colibri.core import ledger as record
 from colibri.core.ledger import Entry, Head
 from colibri.store.postgres import SCHEMA
-from colibri.store.postgres.pipelined import Pending, Pipelined
+from colibri.store.postgres.line import Answer
+from colibri.store.postgres.pipelined import Pipelined
 from colibri.store.sessions import LONGEST, Caller
 
 _APPEND = "SELECT new_seq, new_leaf FROM append_record(?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -24,7 +25,7 @@ class Coming:
 
     owner: tuple[str | None, str | None]
 
-    def __init__(self, db: Pipelined, call: str, kind: str, pending: Pending) -> None:
+    def __init__(self, db: Pipelined, call: str, kind: str, pending: Answer) -> None:
         self._db = db
         self.call = call
         self.kind = kind
@@ -38,8 +39,7 @@ class Coming:
     @property
     def entry(self) -> Entry:
         if self._entry is None:
-            self._db.receive(self._pending)
-            row: Any = self._pending.fetchone()
+            (row,) = self._db.receive(self._pending)
             self.arrive(*row[:4])
         assert self._entry is not None
         return self._entry
@@ -103,7 +103,7 @@ class FarChain:
         values = (SCHEMA, call, *owner, *of, self._nonce(0), body)
         return self._await(call, "call.enter", self._db.send(_ENTER, values))
 
-    def _await(self, call: str, kind: str, pending: Pending) -> Coming:
+    def _await(self, call: str, kind: str, pending: Answer) -> Coming:
         self.coming.append(Coming(self._db, call, kind, pending))
         return self.coming[-1]
 

@@ -26,16 +26,15 @@ from colibri.store.home import Patience
 from colibri.store.ledger import Chain
 from colibri.store.postgres import SCHEMA, faults
 from colibri.store.postgres.chain import FarChain
+from colibri.store.postgres.line import Answer
 from colibri.store.postgres.pipelined import Pipelined
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _HEAD = f"SELECT * FROM take_head({SCHEMA}, ?, ?)"
 # A commit that has written nothing of its own would not wait for the disk.
 _FLUSH = (
-    "BEGIN",
-    "SET LOCAL synchronous_commit = on",
-    "SELECT pg_logical_emit_message(true, 'colibri', '')",
-    "COMMIT",
+    "SELECT set_config('synchronous_commit', 'on', true),"
+    " pg_logical_emit_message(true, 'colibri', '')"
 )
 # Sessions of this writer that PostgreSQL has not yet seen to be broken; it waits for their end.
 _END = (
@@ -142,31 +141,29 @@ class Opened:
             self.begun = False
             with suppress(psycopg.Error):
                 self.db.execute("COMMIT")  # nothing was changed
-                self.db.wait()
+                self.db.line.wait()
 
     # What a Change is made of.
 
-    def begin(self, known: Head | None) -> psycopg.RawCursor[Any]:
+    def begin(self, known: Head | None) -> Answer:
         """Send what begins a transaction; `read_head` takes the answer."""
         self.db.last = None
         self.db.execute(_BEGIN)
         return self.db.send(_HEAD, known or (0, b""))
 
-    def read_head(self, pending: psycopg.RawCursor[Any]) -> None:
-        self.db.receive(pending)
-        row: Any = pending.fetchone()
-        seq, leaf, at = row
+    def read_head(self, pending: Answer) -> None:
+        ((seq, leaf, at),) = self.db.receive(pending)
         self._head = Head(0, genesis(self.log)) if seq is None else Head(seq, leaf)
         self._clock = (datetime.fromisoformat(at), self._monotonic())
 
     def flush(self) -> None:
         """Wait until all that was committed before is on disk, and on a synchronous standby."""
         self.send_flush()
-        self.db.wait()
+        self.db.line.wait()
 
     def send_flush(self) -> None:
-        for statement in _FLUSH:
-            self.db.send(statement)
+        self.db.send(_FLUSH)
+        self.db.line.part()  # here it commits
 
     def reconnect(self) -> None:
         """Replace a connection that broke; Damaged if another ledger is there now."""
@@ -229,7 +226,7 @@ class Change:
         self._known = known
         self._far = far
         self._ahead = ahead
-        self._head: psycopg.RawCursor[Any] | None = None
+        self._head: Answer | None = None
 
     def __enter__(self) -> None:
         opened = self._opened
@@ -252,6 +249,7 @@ class Change:
         opened = self._opened
         if opened.db.is_broken:
             opened.reconnect()
+        opened.db.line.require()
         self._head = opened.begin(self._known)
         if not self._far:
             opened.read_head(self._head)
@@ -269,11 +267,16 @@ class Change:
         opened, db = self._opened, self._opened.db
         last = db.last
         try:
+            db.line.require()
+        except psycopg.Error as problem:  # nothing of this flight was sent
+            self._roll_back()
+            raise Undone(str(problem)) from problem
+        try:
             db.execute("COMMIT")
             if self._flushed:
                 opened.send_flush()
             if self._ahead is None:
-                db.wait()
+                db.line.wait()
             else:
                 self._begin_ahead(self._ahead)
             if self._far and self._head is not None and self._ahead is None:
@@ -293,8 +296,8 @@ class Change:
         opened.begun = True
 
     def _roll_back(self) -> None:
-        """By closing the connection: after an error psycopg would take statements for prepared that
-        were not, because the error came first.
+        """By closing the connection: after an error some statements are not prepared that were
+        thought to be, because the error came first.
         """
         with suppress(psycopg.Error):
             self._opened.db.pg.close()

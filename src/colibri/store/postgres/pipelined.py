@@ -1,28 +1,26 @@
 """A connection of a server, which may be far from its database: it waits as seldom as it can.
 
-Statements are sent at once and answered later, in order. Only a question is waited for; what a
-statement changed, or why it failed, comes with the next answer. Questions that are known beforehand
-can be sent ahead: `look_ahead` is given functions of the store, and sends the first question of
+Statements are kept until a question has to be answered, and leave with it, in order; what they
+changed, or why one failed, comes with that answer. Questions that are known beforehand can be sent
+ahead: `look_ahead` is given functions of the store, and sends the first question of
 each that was not answered yet. Asked in earnest, it has been answered, unless something was changed
 meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg import RawCursor
 
 from colibri.core.errors import ColibriError
 from colibri.store.connection import Bindings
 from colibri.store.ledger import INSERT as APPEND
-from colibri.store.postgres.connection import Connection, Cursor, numbered
+from colibri.store.postgres.connection import PART, Connection, Cursor, numbered
+from colibri.store.postgres.line import Answer, Line
 
 MOST_KEPT = 100  # rows of an answer that may be asked for again; a longer one is taken once
 _QUESTIONS = ("SELECT", "VALUES", "WITH")
-
-Pending = RawCursor[Any]
 
 
 class _Sent(Exception):
@@ -34,30 +32,16 @@ class Pipelined(Connection):
 
     def __init__(self, pg: psycopg.Connection[Any]) -> None:
         self.last: tuple[int, bytes] | None = None
-        self.is_worn = self._within = False
-        self._ahead: dict[tuple[str, Bindings], Pending | list[tuple[Any, ...]]] = {}
+        self._within = False
+        self._ahead: dict[tuple[str, Bindings], Answer | list[tuple[Any, ...]]] = {}
         self._looking_ahead = False
-        self._mode: AbstractContextManager[psycopg.Pipeline] | None = None
         super().__init__(pg)
 
     def use(self, pg: psycopg.Connection[Any]) -> None:
-        self._leave()
         super().use(pg)
-        self._within = self.is_worn = False
+        self._within = False
         self._ahead.clear()
-        self._mode = pg.pipeline()
-        self._pipeline = self._mode.__enter__()
-
-    def _leave(self) -> None:
-        """Leave pipeline mode: psycopg would log it if a broken one were left later."""
-        if self._mode is not None:
-            with suppress(psycopg.Error):
-                self._mode.__exit__(None, None, None)
-            self._mode = None
-
-    def close(self) -> None:
-        self._leave()
-        super().close()
+        self.line = Line(pg)
 
     @property
     def in_transaction(self) -> bool:
@@ -66,13 +50,11 @@ class Pipelined(Connection):
     @property
     def is_broken(self) -> bool:
         """Whether it must be replaced before it is used again."""
-        return self.pg.closed or self.pg.broken or (self.is_worn and not self._within)
+        return self.pg.closed or self.pg.broken
 
-    def send(self, statement: str, bindings: Bindings = ()) -> Pending:
-        """Send one statement, and wait for nothing; rows are fetched from what it returns."""
-        cursor = RawCursor(self.pg)
-        cursor.execute(numbered(statement), bindings, binary=True)
-        return cursor
+    def send(self, statement: str, bindings: Bindings = ()) -> Answer:
+        """Send one statement with the next flight; `receive` waits for its rows."""
+        return self.line.send(numbered(statement), [*bindings])
 
     def execute(self, statements: str, bindings: Bindings | None = None) -> Cursor:
         if bindings is None and ";" in statements:
@@ -85,9 +67,7 @@ class Pipelined(Connection):
         if statements == "ROLLBACK":
             self.pg.close()  # that rolls back, too
             return Cursor([])
-        if statements.startswith("ROLLBACK TO"):
-            self._forget_prepared()
-        elif statements is APPEND:
+        if statements is APPEND:
             self.last = (values[0], values[10])  # type: ignore[index]
         else:
             self._ahead.clear()  # it may change their answers
@@ -111,7 +91,9 @@ class Pipelined(Connection):
                 raise _Sent
             return Cursor(found)
         rows = (
-            found if isinstance(found, list) else self._rows(found or self.send(statement, values))
+            found
+            if isinstance(found, list)
+            else self.receive(found or self.send(statement, values))
         )
         if found is not None:
             self._ahead[key] = rows
@@ -122,7 +104,13 @@ class Pipelined(Connection):
     def each(self, statement: str, bindings: Bindings = ()) -> Iterator[Any]:
         if self._looking_ahead or (statement, tuple(bindings)) in self._ahead:
             return iter(self._ask(statement, bindings))
-        return super().each(statement, bindings)
+        return self._parts(self.send(statement, bindings))
+
+    def _parts(self, answer: Answer) -> Iterator[Any]:
+        rows = self.receive(answer, PART)
+        while rows:
+            yield from rows
+            rows = answer.take(PART)
 
     def look_ahead(self, reads: Iterable[Callable[[], object]], *, further: bool = False) -> None:
         """Send the next question of each of these functions, for this transaction."""
@@ -130,7 +118,7 @@ class Pipelined(Connection):
             return
         if further and not self._looking_ahead:
             for key, answer in self._ahead.items():
-                self._ahead[key] = answer if isinstance(answer, list) else self._rows(answer)
+                self._ahead[key] = answer if isinstance(answer, list) else self.receive(answer)
         outer, self._looking_ahead = self._looking_ahead, True
         try:
             for read in reads:
@@ -139,31 +127,14 @@ class Pipelined(Connection):
         finally:
             self._looking_ahead = outer
 
-    def _rows(self, pending: Pending) -> list[Any]:
-        self.receive(pending)
-        return pending.fetchall()
-
-    def receive(self, pending: Pending) -> None:
-        """Wait until a question is answered, unless it is.
-
-        To fetch its rows would do, but leave PostgreSQL in the belief that more is on its way: it
-        would not end a transaction in which nothing comes any more, with the lock of the head.
-        """
-        if pending.pgresult is None:
-            self.wait()
-
-    def wait(self) -> None:
-        """Until everything that was sent is answered; raises the first error."""
-        self._pipeline.sync()
-
-    def _forget_prepared(self) -> None:
-        """psycopg forgets what it has prepared when it sees the answer to a ROLLBACK: too late for
-        statements that are on their way. So none is prepared from here on, and the connection is
-        replaced after this transaction.
-        """
-        self.pg.prepare_threshold = None
-        self.is_worn = True
-        self._ahead.clear()
+    def receive(self, answer: Answer, most: int | None = None) -> list[Any]:
+        """The rows of a question, all or so many of them; waits for it, unless it is answered."""
+        if answer.result is None:
+            self.line.wait()
+        return answer.take(most)
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        was_outermost = self._depth == 1
         super().__exit__(kind, problem if isinstance(problem, psycopg.Error) else None, trace)
+        if was_outermost and not self.pg.closed:
+            self.line.push()  # nobody waits for the end of a read

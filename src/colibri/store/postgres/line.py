@@ -1,0 +1,130 @@
+"""libpq's pipeline: statements leave together, as one flight, and are answered together.
+
+Nothing is sent before somebody waits for an answer, so that a flight reaches the server whole or
+not at all: one that is stopped or cut off in the middle of it would keep the lock of the head while
+PostgreSQL believes that more is on its way. Only a flight of more than 64 KiB leaves in parts.
+"""
+
+import select
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import abc
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+from colibri.store.postgres.connection import MOST_PREPARED
+
+_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
+
+
+class Answer:
+    """The rows that a statement was answered with, once its flight is back."""
+
+    __slots__ = ("_loading", "_taken", "result")
+
+    def __init__(self, loading: abc.Transformer) -> None:
+        self.result: PGresult | None = None
+        self._loading = loading
+        self._taken = 0
+
+    def take(self, most: int | None = None) -> list[tuple[Any, ...]]:
+        """So many more of them, or all that are left."""
+        assert self.result is not None
+        begin, every = self._taken, self.result.ntuples
+        self._taken = every if most is None else min(begin + most, every)
+        self._loading.set_pgresult(self.result)
+        return self._loading.load_rows(begin, self._taken, tuple)
+
+
+class Line:
+    """A connection in pipeline mode; psycopg itself sends nothing over it any more."""
+
+    def __init__(self, pg: "psycopg.Connection[Any]") -> None:
+        self._pg = pg.pgconn
+        self._dumping, self._loading = Transformer(pg), Transformer(pg)
+        self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._awaited: deque[Answer | None] = deque()  # None for what has no rows to be taken
+        self._poll = select.poll()
+        self._poll.register(self._pg.socket, select.POLLIN)
+        self._pg.enter_pipeline_mode()
+
+    def send(self, query: bytes, values: Sequence[Any] = ()) -> Answer:
+        """Add a statement to the flight."""
+        dumped = self._dumping.dump_sequence(values, [PyFormat.BINARY] * len(values))
+        key = (query, self._dumping.types or ())
+        name = self._prepared.get(key) or self._prepare(key)
+        self._pg.send_query_prepared(
+            name, dumped, param_formats=self._dumping.formats, result_format=Format.BINARY
+        )
+        answer = Answer(self._loading)
+        self._awaited.append(answer)
+        return answer
+
+    def _prepare(self, key: tuple[bytes, tuple[int, ...]]) -> bytes:
+        if len(self._prepared) >= MOST_PREPARED:
+            self._prepared.clear()
+            self._pg.send_query_params(b"DEALLOCATE ALL", None)
+            self._awaited.append(None)
+        query, types = key
+        self._prepared[key] = name = b"c%d" % len(self._prepared)
+        self._pg.send_prepare(name, query, types)
+        self._awaited.append(None)
+        return name
+
+    def part(self) -> None:
+        """End a part of the flight: what came outside of BEGIN and COMMIT takes effect here, and
+        after an error the rest of the part is left out.
+        """
+        self._pg.pipeline_sync()
+        self._awaited.append(None)
+
+    def push(self) -> None:
+        """Let the flight leave; its answers come with those of the next one."""
+        while self._pg.flush():
+            self._poll.modify(self._pg.socket, select.POLLIN | select.POLLOUT)
+            if any(event & ~select.POLLOUT for _, event in self._poll.poll()):
+                self._pg.consume_input()
+            self._poll.modify(self._pg.socket, select.POLLIN)
+
+    def wait(self) -> None:
+        """Until everything that was sent is answered; raises the first error."""
+        self.part()
+        self.push()
+        problem: psycopg.Error | None = None
+        while self._awaited:
+            result, answer = self._next(), self._awaited.popleft()
+            if answer is not None:
+                answer.result = result
+            if result.status in _FAILED:
+                problem = problem or _problem(result)
+                if self._pg.status == ConnStatus.BAD:
+                    break
+        if problem is not None:
+            raise problem
+
+    def require(self) -> None:
+        """Raise if the server has ended the connection; for a moment when nothing is awaited."""
+        while self._poll.poll(0):
+            self._pg.consume_input()
+
+    def _next(self) -> PGresult:
+        while True:
+            while self._pg.is_busy():
+                self._poll.poll()
+                self._pg.consume_input()
+            result = self._pg.get_result()
+            if result is not None:
+                return result
+            if self._pg.status == ConnStatus.BAD:
+                raise psycopg.OperationalError("the connection is lost")
+
+
+def _problem(result: PGresult) -> psycopg.Error:
+    if result.error_field(DiagnosticField.SQLSTATE):
+        return error_from_result(result)
+    return psycopg.OperationalError(result.get_error_message())  # the connection broke
