@@ -49,6 +49,7 @@ class Line:
         self._dumping, self._loading = Transformer(pg), Transformer(pg)
         self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._awaited: deque[Answer | None] = deque()  # None for what has no rows to be taken
+        self._is_at_end = True  # of a part
         self._poll = select.poll()
         self._poll.register(self._pg.socket, select.POLLIN)
         self._pg.enter_pipeline_mode()
@@ -61,6 +62,7 @@ class Line:
         self._pg.send_query_prepared(
             name, dumped, param_formats=self._dumping.formats, result_format=Format.BINARY
         )
+        self._is_at_end = False
         answer = Answer(self._loading)
         self._awaited.append(answer)
         return answer
@@ -80,8 +82,10 @@ class Line:
         """End a part of the flight: what came outside of BEGIN and COMMIT takes effect here, and
         after an error the rest of the part is left out.
         """
-        self._pg.pipeline_sync()
-        self._awaited.append(None)
+        if not self._is_at_end:
+            self._pg.pipeline_sync()
+            self._awaited.append(None)
+            self._is_at_end = True
 
     def push(self) -> None:
         """Let the flight leave; its answers come with those of the next one."""
