@@ -34,6 +34,7 @@ TRIPS = {
     "task_update of texts": 2,
     "thought_record": 2,
     "skill_list": 2,
+    "task_next_actions to claim, while others hold some": 3,
     "task_get": 3,
     "merkle_root": 3,
 }
@@ -128,7 +129,12 @@ def _change(call: Counted, mine: dict[str, str]) -> tuple[str, str]:
     call("task_create", "again, with its key", title="two", **keyed)
     call("task_next_actions", **mine)
     call("task_next_actions", "of a project", project="far", limit=100, **mine)
-    call("task_next_actions", "to claim", project="far", claim=True, **mine)
+    others = {"session_id": f"{mine['session_id']}-b", "agent_id": "bob"}
+    call("audit_session_start", "of another", intent="hold one", brief=False, **others)
+    call("task_create", title="three", project="far", priority="high", **others)
+    call("task_next_actions", "to claim", project="far", claim=True, **others)
+    how = "to claim, while others hold some"
+    call("task_next_actions", how, project="far", claim=True, **mine)
     call("task_update", "to give it back", task_id=first, claim=False, **mine)
     plan = {"type": "plan", "content": "look, then touch"}
     how = "along several states, with a thought"

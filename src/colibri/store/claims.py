@@ -89,24 +89,25 @@ def queue(
     is dead; and how many tasks others hold that could be worked on.
     """
     since = sessions.before(now, minutes)
-    others = {
-        holder: count for holder, count, sign in held(db, wanted, session) if (sign or "") > since
-    }
-    if session is None:
-        return tasks.queue(db, wanted, most, besides=[*others]), sum(others.values())
-    mine = tasks.queue(db, wanted._replace(holder=session), most)
-    rest = tasks.queue(db, wanted, most, besides=[session, *others])
+    holders = held(db, wanted, session)
+    others = {holder: count for holder, count, sign in holders if (sign or "") > since}
+    mine, living = [], [*others]
+    if session is not None:
+        mine = tasks.queue(db, wanted._replace(holder=session), most)
+        living.append(session)
+    has_dead = len(others) < len(holders)
+    rest = tasks.queue(db, wanted, most, besides=living if has_dead else None)
     return [*mine, *rest][:most], sum(others.values())
 
 
 def ask_queue(db: Connection, wanted: Filter, most: int, session: str | None) -> None:
-    """Look ahead to what `queue` asks, if nobody else holds anything."""
-    reads: list[Callable[[], object]] = [partial(held, db, wanted, session)]
-    if session is None:
-        reads.append(partial(tasks.queue, db, wanted, most))
-    else:
+    """Look ahead to what `queue` asks, if no claim is dead."""
+    reads: list[Callable[[], object]] = [
+        partial(held, db, wanted, session),
+        partial(tasks.queue, db, wanted, most, besides=None),
+    ]
+    if session is not None:
         reads.append(partial(tasks.queue, db, wanted._replace(holder=session), most))
-        reads.append(partial(tasks.queue, db, wanted, most, besides=[session]))
     db.look_ahead(reads)
 
 

@@ -19,12 +19,13 @@ def needs(db: Connection, task: Task, rules: Gates | None) -> dict[str, list[str
 
 
 def all_needs(
-    db: Connection, found: Sequence[Task], rules: Gates | None
+    db: Connection, found: Sequence[Task], rules: Gates | None, proven: set[int] | None = None
 ) -> list[dict[str, list[str]]]:
-    """The same of several tasks, in one question."""
+    """The same of several tasks, in one question, unless it is known which have evidence."""
     if not found:
         return []
-    proven = with_evidence(db, [task.number for task in found])
+    if proven is None:
+        proven = with_evidence(db, [task.number for task in found])
     return [_needs(db, task, rules, has_evidence=task.number in proven) for task in found]
 
 

@@ -62,11 +62,18 @@ def next_actions(work: Work, args: NextActions) -> Queue:
         work.db, wanted, _most(args), work.session, now=work.now, minutes=minutes
     )
     total = tasks.count_ready(work.db, wanted) - others
-    if args.claim:
+    proven = None
+    if args.claim and found:
+        (free,) = found
+        ask = partial(task_changes.ask_update, work.db, free.task_id, work.session)
+        evidence = partial(task_needs.with_evidence, work.db, [free.number])
+        work.db.look_ahead((partial(ask, with_thought=False), evidence))
+        proven = evidence()  # a claim changes nothing about it
         change = Change(asked=asked(work, session, claim=True, moves=False))
-        found = [task_changes.update(work.db, work.record, one.task_id, change) for one in found]
+        found = [task_changes.update(work.db, work.record, free.task_id, change)]
     actions = []
-    for task, needs in zip(found, task_needs.all_needs(work.db, found, work.rules), strict=True):
+    every = task_needs.all_needs(work.db, found, work.rules, proven)
+    for task, needs in zip(found, every, strict=True):
         told = task.description if args.claim else UNSET
         actions.append(Action(*(*row_of(task), tasks.next_states(task), needs, told)))
     return Queue(actions, total, others)
