@@ -15,6 +15,9 @@ import pytest
 from tests.hook.conftest import HOOK, PATIENT, Project
 from tests.hook.test_hook import HEAVY, LIST_MODULES, _paths
 from tests.support import engines, postgres
+from tests.support.far import Far, socket_of
+
+MOST_TRIPS = 7  # two to connect, one each for the version, the log, the head, the reads, the commit
 
 WITHOUT = (
     "import sys; sys.modules['psycopg'] = None; sys.argv = ['colibri', 'hook'];"
@@ -148,6 +151,18 @@ def test_only_the_process_that_records_loads_psycopg(project: Project) -> None:
     assert "colibri.hook.aside" in loaded
     assert {"psycopg", "apsw", *HEAVY} & loaded == set()
     assert len(project.records()) == 1
+
+
+def test_a_report_takes_few_trips(project: Project) -> None:
+    """Two of them while it holds the lock of the head: others wait meanwhile."""
+    project.hook("claude-code", "PreToolUse.Bash")
+    here = postgres.server()
+    with Far(socket_of(here.directory, here.port)) as far:
+        data = project.payload("claude-code", "PostToolUse.Bash")
+        url = far.url(f"{engines.schema_of(project.root)}_writer")
+        project.send(data, COLIBRI_DB_URL=url)
+        assert 0 < far.trips <= MOST_TRIPS
+    assert [deed["event"] for deed in project.records()] == ["tool.begin", "tool.end"]
 
 
 def test_the_order_of_records_is_that_of_the_servers_clock(project: Project) -> None:

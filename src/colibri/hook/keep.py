@@ -131,12 +131,10 @@ def _append(
 ) -> int | None:
     """One transaction, not synced: the next that is covers it. None if the deed is new, and so
     tells how many are lost; otherwise how many are."""
-    from colibri.store import ledger
-
-    db = opened.db
-    log = ledger.log_id(db)
+    db, log = opened.db, opened.log
     with opened.transaction(durable=False):
         chain = opened.chain(log, _nonce, canonical.dump)
+        deeds.ask(db, deed, arrival.call)
         arrival = arrival.but(at=opened.utc() or arrival.at)
         left = kept.record(db, chain, now=arrival.at, lost=arrival.lost, minutes=minutes)
         arrival = arrival.but(lost=left or kept.missing(db, deed))

@@ -60,7 +60,7 @@ class Recorder:
         head = ledger.head(opened.db)
         self.opened = opened
         self.gates = self._gates_now = gates
-        self.log = ledger.log_id(opened.db)
+        self.log = opened.log
         # Rows changed since it was opened
         self.changes: Callable[[], int] = opened.db.total_changes
         self._ids = ids

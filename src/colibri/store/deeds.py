@@ -17,7 +17,7 @@ from colibri.core.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from colibri.core.ledger import Entry
     from colibri.store.connection import Connection
@@ -101,6 +101,16 @@ def record(
     return _append(db, chain, deed, arrival, session)
 
 
+def ask(db: Connection, deed: Deed, call: str) -> None:
+    """Look ahead to what is asked about most deeds, before they are recorded."""
+    reads: list[Callable[[], object]] = [partial(is_recorded, db, deed, call)]
+    if deed.use is not None and deed.event in _ENDS:
+        reads += [partial(_has_begin, db, deed), partial(_newest_events, db, deed)]
+    if deed.host_session is not None:
+        reads += [partial(_tied, db, deed), partial(_of_host, db, deed)]
+    db.look_ahead(reads)
+
+
 def is_recorded(db: Connection, deed: Deed, call: str) -> bool:
     """Whether a deed with this id is there, or this event of this use of a tool."""
     found = db.execute(
@@ -116,16 +126,25 @@ def lacks_begin(db: Connection, deed: Deed) -> bool:
     session are; not where this reports ends alone. Looked for among the newest deeds."""
     if deed.use is None or deed.event not in _ENDS:
         return False
-    begin = "SELECT 1 FROM deeds WHERE use = ? AND event = 'tool.begin'"
-    if db.execute(f"{begin} AND coalesce(host_session, '') = ?", _use(deed)).get is not None:
+    if _has_begin(db, deed):
         return False
+    events = _newest_events(db, deed)
+    return "tool.begin" in events or bool(events and events.isdisjoint(_ENDS))
+
+
+def _has_begin(db: Connection, deed: Deed) -> bool:
+    begin = "SELECT 1 FROM deeds WHERE use = ? AND event = 'tool.begin'"
+    return db.execute(f"{begin} AND coalesce(host_session, '') = ?", _use(deed)).get is not None
+
+
+def _newest_events(db: Connection, deed: Deed) -> set[str]:
+    """Those of the deed's session of its host, among the newest deeds."""
     newest = "SELECT host, host_session, event FROM deeds ORDER BY seq DESC LIMIT ?"
     rows = db.execute(
         f"SELECT event FROM ({newest}) AS newest WHERE host = ? AND host_session = ?",
         (_NEWEST, deed.host, deed.host_session),
     )
-    events = {str(event) for (event,) in rows}
-    return "tool.begin" in events or bool(events and events.isdisjoint(_ENDS))
+    return {str(event) for (event,) in rows}
 
 
 def _use(deed: Deed) -> tuple[str | None, str]:
@@ -138,15 +157,20 @@ def bound(db: Connection, deed: Deed, *, now: str, minutes: float) -> str | None
         return started
     if deed.host_session is None:
         return None
-    tied = db.execute(
+    if (tied := _tied(db, deed)) is not None:
+        return tied
+    return _only(db, _of_host(db, deed), now, minutes)
+
+
+def _tied(db: Connection, deed: Deed) -> str | None:
+    """The open session that the newest bind of the deed's host names."""
+    tied: str | None = db.execute(
         "SELECT d.session FROM deeds AS d JOIN sessions AS s ON s.session_id = d.session"
         " WHERE d.host_session = ? AND d.event = 'bind' AND d.host = ?"
         " AND d.host_agent IS NOT DISTINCT FROM ? AND s.root IS NULL ORDER BY d.seq DESC LIMIT 1",
         (deed.host_session, deed.host, deed.host_agent),
     ).get
-    if tied is not None:
-        return str(tied)
-    return _only(db, _of_host(db, deed), now, minutes)
+    return tied
 
 
 def _of_host(db: Connection, deed: Deed) -> list[str]:

@@ -22,6 +22,10 @@ class Opened(Protocol):
     def db(self) -> Connection: ...
 
     @property
+    def log(self) -> str:
+        """Which one it is; Damaged if it does not say."""
+
+    @property
     def migrated_from(self) -> int | None:
         """The version of its schema that was migrated; 0 if it was created."""
 

@@ -9,7 +9,7 @@ import apsw
 from colibri.core.errors import Damaged
 from colibri.core.ledger import Head
 from colibri.store.home import Patience
-from colibri.store.ledger import Chain, leaf_at
+from colibri.store.ledger import Chain, leaf_at, log_id
 from colibri.store.sqlite.checkpoint import set_patience
 from colibri.store.sqlite.connection import Connection
 from colibri.store.sqlite.files import sync_log
@@ -30,6 +30,10 @@ class Opened(NamedTuple):
     place: Place
     watch: Watch
     uncopied: Sequence[Exception] = ()  # why commits could not copy the log back; appending.py
+
+    @property
+    def log(self) -> str:
+        return log_id(self.db)
 
     @property
     def is_far(self) -> bool:
