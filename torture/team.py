@@ -13,11 +13,13 @@ from typing import Any
 from tests.support import cluster, network
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.cluster import Cluster, execute, make_schema, missing, verified
-from tests.support.network import Machine, machines
+from tests.support.network import machines
 from torture import ControlFailed, Lab, Trial, Violation
 
 SCHEMA = "team"
 SERVERS, FEW = 32, 4
+FEWER = (8, 1)  # of them, at the distance of most databases: how fast is one log, and one server?
+NEAR = 1.0  # milliseconds there and back
 DISTANCES = (0.2, 1.0, 20.0)  # milliseconds there and back
 MANY = 200  # calls of each server, with which the trial is the full one
 STEPS = (["GATHER", "ANALYZE"], ["PLAN", "APPLY"], ["VERIFY", "DONE"])
@@ -109,6 +111,7 @@ class Way:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self.hosts = hosts
         self.port = int(self._said())
 
     def __enter__(self) -> "Way":
@@ -160,20 +163,21 @@ def team(lab: Lab, name: str, servers: int) -> Iterator[tuple[Cluster, Way, list
         make_schema(database, SCHEMA)
         agents: list[Agent] = []
         for number, machine in enumerate(hosts):
-            server = _start(place / str(number), machine, way.port)
+            command = machine.command(COLIBRI)
+            server = _start(place / str(number), command, machine.hub, way.port)
             agents.append(Agent(stack.enter_context(server)))
             if number % 8 == 7 or machine is hosts[-1]:  # more at once would only wait longer
                 all_at_once([one.begin for one in agents[number // 8 * 8 :]])
         yield database, way, agents
 
 
-def _start(project: Path, machine: Machine, port: int) -> Server:
+def _start(project: Path, command: Sequence[str], host: str, port: int) -> Server:
     project.mkdir()
     return Server(
         project,
-        machine.command(COLIBRI),
+        command,
         handshake=False,
-        COLIBRI_DB_URL=f"postgresql://{SCHEMA}_writer@{machine.hub}:{port}/postgres",
+        COLIBRI_DB_URL=f"postgresql://{SCHEMA}_writer@{host}:{port}/postgres",
         COLIBRI_DB_SCHEMA=SCHEMA,
         COLIBRI_HEALTH_INTERVAL_MS="1000000",  # a loaded machine is not what is tried here
         COLIBRI_STARTUP_TIMEOUT_MS="60000",
@@ -181,8 +185,10 @@ def _start(project: Path, machine: Machine, port: int) -> Server:
     )
 
 
-def work(agents: list[Agent], way: Way, distance: float, calls: int) -> dict[str, object]:
-    """All of them, at one distance; returns figures."""
+def work(
+    agents: list[Agent], way: Way, distance: float, calls: int, who: str = ""
+) -> dict[str, object]:
+    """All of them, at one distance; returns figures, which say who worked."""
     tasks = max(1, calls // CALLS)
     way.lengthen(0)
     all_at_once([lambda one=agent: one.plan(tasks) for agent in agents])  # type: ignore[misc]
@@ -194,11 +200,24 @@ def work(agents: list[Agent], way: Way, distance: float, calls: int) -> dict[str
     seconds = time.perf_counter() - began
     way.lengthen(0)
     times = sorted(one for agent in agents for one in agent.times)
+    at = f"{who}at {distance:g} ms"
     return {
-        f"at {distance:g} ms: calls a second": round(len(times) / seconds),
-        f"at {distance:g} ms: p50 ms": round(times[len(times) // 2] * 1000),
-        f"at {distance:g} ms: p99 ms": round(times[len(times) * 99 // 100] * 1000),
+        f"{at}: calls a second": round(len(times) / seconds),
+        f"{at}: p50 ms": round(times[len(times) // 2] * 1000, 1),
+        f"{at}: p99 ms": round(times[len(times) * 99 // 100] * 1000),
     }
+
+
+def first_change(project: Path, way: Way) -> float:
+    """Milliseconds from the start of another server to the answer to its first change."""
+    way.lengthen(NEAR)
+    began = time.perf_counter()
+    with _start(project, COLIBRI, way.hosts[0], way.port) as server:
+        agent = Agent(server)
+        agent.begin()
+        took = (time.perf_counter() - began) * 1000
+    way.lengthen(0)
+    return took
 
 
 def check(database: Cluster, agents: list[Agent]) -> int:
@@ -241,6 +260,11 @@ def run(lab: Lab) -> dict[str, object]:
         for distance in DISTANCES if is_full else DISTANCES[1:2]:
             lab.say(f"{len(agents)} servers, {distance:g} ms from their database")
             figures |= work(agents, way, distance, lab.count)
+        for some in FEWER if is_full else FEWER[1:]:
+            lab.say(f"{some} of them, {NEAR:g} ms from their database")
+            figures |= work(agents[:some], way, NEAR, lab.count, f"{some} of them ")
+        starts = [first_change(lab.fresh(f"start{n}") / "project", way) for n in range(3)]
+        figures["first change after the start, at 1 ms: ms"] = round(min(starts))
         records = check(database, agents)
         return {
             "servers": len(agents),
