@@ -63,7 +63,7 @@ def test_an_open_call_is_counted_while_it_runs_and_no_longer(tmp_path: Path) -> 
     """Specification 9.8: an enter without an exit is reported as open."""
     with Server(tmp_path, COLIBRI_HEALTH_INTERVAL_MS=EVERY) as server:
         server.data("note", n=1)
-        nap = server.post_call("nap_write", ms=600)
+        nap = server.post_call("nap_write", ms=2_000)
         eventually(lambda: server.data("server_health")["open_calls"] == 1, "one open call")
         server.answer(nap)
         eventually(lambda: server.data("server_health")["open_calls"] == 0, "no open call")
