@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench import against, contestants, report
 from bench.bars import judge
@@ -158,4 +159,8 @@ WORKLOADS: dict[str, tuple[Callable[[Plan, Field], Rows], tuple[Callable[[], Con
 }
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with TemporaryDirectory(prefix="bench-state-") as state:
+        os.environ["XDG_STATE_HOME"] = (
+            state  # or the user's own heads are read, and ours stay there
+        )
+        sys.exit(main(sys.argv[1:]))

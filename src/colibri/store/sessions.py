@@ -253,6 +253,8 @@ def at_work(
     query = _AT_WORK.format(last_sign=last_sign_at(db.engine, "session_id"))
     values = (caller.server, caller.client, caller.host_session, _MOST_OF_A_PROCESS + 1)
     rows: list[Any] = db.execute(query, values).fetchall()
+    if not rows:
+        return []
     too_many, since = len(rows) > _MOST_OF_A_PROCESS, before(now, minutes)
     return [(id, agent) for id, agent, sign in rows if too_many or (sign or "") > since]
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import compress
 from typing import Any
 
-from colibri.core.check.kinds import Enter, Exit, text_of_thought
+from colibri.core.check.kinds import WITH_TEXTS, Enter, Exit, text_of_thought
 from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Caller, Sessions
@@ -130,17 +130,16 @@ class Calls:
         return [change.task for change, _ in changes if change.kind == "thought"]
 
     def _leave(self, row: tuple[Any, ...], call: str, named: Names, said: Exit) -> None:
-        opened = self._open.pop(call, None)
-        if opened is None:
-            if self._from_start:
-                self._note(row[0], "bad-pair", f"record {said.enter} is not its open enter")
+        if call not in self._open:
+            self._miss_enter(row[0], said)
             return
         if self._keep:
             self._closed.add(call)
-        enter, entered, begun, *changes = opened
+        enter, entered, begun, *changes = self._open.pop(call)
         if named != entered:
             self._compare_names(entered, _row(row))
-        self._tasks.end_call(changes)
+        if changes:
+            self._tasks.end_call(changes)
         is_ok = said.outcome == "ok"
         if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
@@ -154,14 +153,18 @@ class Calls:
         if self._unseen.is_active and begun is not None:
             self._unseen.exit(row, enter[0], begun, said)
 
+    def _miss_enter(self, seq: int, said: Exit) -> None:
+        if self._from_start:
+            self._note(seq, "bad-pair", f"record {said.enter} is not its open enter")
+
     def _judge_work(
         self, exit: int, enter: Any, begun: Enter | None, changes: Sequence[Change], tool: str
     ) -> None:
         """What a call made that ended ok, by a tool that makes changes."""
         if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
             self.firsts[enter[0]] = tool
-        made = self._judge_changes(changes, tool, exit)
-        if made and begun is not None and begun.arguments:
+        made, arguments = self._judge_changes(changes, tool, exit), begun and begun.arguments
+        if made and begun is not None and arguments and not WITH_TEXTS.isdisjoint(arguments):
             self._judge_digests(enter, begun, changes)
 
     def finish(self) -> tuple[OpenCall, ...]:
@@ -193,11 +196,13 @@ class Calls:
     def _judge_changes(self, changes: Sequence[Change], tool: str, exit: int | None) -> bool:
         """Whether a call has made the changes that its tool makes."""
         at, is_missing = _fitting(tuple([row[2] for row, _ in changes]), tool)
+        if at == len(changes) and not is_missing:
+            return True
         for row, _ in changes[at:]:
             self._note(row.seq, "stray-change", "its call does not make it, or has not ended ok")
         if exit is not None and is_missing and at == len(changes):
             self._note(exit, "missing-change", "its tool makes more")
-        return at == len(changes) and not is_missing
+        return False
 
     def _judge_repeat(self, seq: int, said: Exit) -> None:
         """Whether the call that this one repeats, if it does, has done the work."""
@@ -214,7 +219,9 @@ class Calls:
             digest = arguments.get(name)
             if digest is None and name == "content":
                 digest = text_of_thought(arguments)
-            text = UNKNOWN if digest is None else self._recorded(task, name, changes)
+            if digest is None:
+                continue
+            text = self._recorded(task, name, changes)
             if text is not UNKNOWN and not _is_of(digest, text):
                 self._note(seq, "wrong-digest", f"{name} is not the one that was recorded")
 
