@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 39_544,
     "lines of core, tools and server": 11_442,
-    "test and torture lines": 69_562,
+    "test and torture lines": 69_563,
 }
 
 

@@ -212,7 +212,8 @@ def _share_tasks() -> None:
     from colibri.store import claims
 
     _ignore_claims()
-    claims.held = lambda *_: []
+    held = claims.held
+    claims.held = lambda *about: [(holder, count, "") for holder, count, _ in held(*about)]
 
 
 @fault("forgets-keys", "a call with a key is done again when it comes again")
