@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import compress
 from typing import Any
 
-from colibri.core.check.kinds import WITH_TEXTS, Enter, Exit, text_of_thought
+from colibri.core.check.kinds import Enter, Exit, text_of_thought
 from colibri.core.check.payload import Payload
 from colibri.core.check.rows import Columns, Rows
 from colibri.core.check.sessions import Caller, Sessions
@@ -163,8 +163,8 @@ class Calls:
         """What a call made that ended ok, by a tool that makes changes."""
         if tool in REPEATED and (begun is None or "key" in (begun.arguments or ())):
             self.firsts[enter[0]] = tool
-        made, arguments = self._judge_changes(changes, tool, exit), begun and begun.arguments
-        if made and begun is not None and arguments and not WITH_TEXTS.isdisjoint(arguments):
+        made = self._judge_changes(changes, tool, exit)
+        if made and begun is not None and begun.arguments:
             self._judge_digests(enter, begun, changes)
 
     def finish(self) -> tuple[OpenCall, ...]:

@@ -72,8 +72,8 @@ class Enter(Payload):
                 hashes.append(one.sha256)
             elif one.size is not None or one.sha256 is not None:
                 return False
-            elif not WITH_TEXTS.isdisjoint(arguments):
-                for name in WITH_TEXTS.intersection(arguments):
+            elif not _NESTED.isdisjoint(arguments):
+                for name in _NESTED.intersection(arguments):
                     text = arguments[name] if name in TEXTS else text_of_thought(arguments)
                     if text is not None:
                         if type(text) is not Part or not text.is_digest:
@@ -242,7 +242,7 @@ _KINDS: Mapping[str, type[Payload]] = {
     "deed": Deed,
     "deed.text": DeedText,
 }
-WITH_TEXTS = TEXTS | {"thought"}  # the arguments that hold a digest in the place of a text
+_NESTED = TEXTS | {"thought"}
 _SILENT = frozenset({"ok", "cancelled"})  # outcomes that no code explains
 _encode = Encoder(order="deterministic").encode_lines  # dicts sorted, structs as they are
 

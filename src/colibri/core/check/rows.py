@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from itertools import compress
+from itertools import chain, compress
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
@@ -58,12 +58,9 @@ def leaves(c: Columns, log: str) -> list[bytes]:
     The headers are those of `ledger.header`, spelled out: a call for each takes as long as a hash.
     Where `are_headers` holds, times and ids need no escapes.
     """
-    name, names = (
-        f'","log":{encode_basestring(log)},"payload":"',
-        {*c.agents, *c.sessions, *c.tasks},
-    )
-    quoted = {one: "null" if one is None else encode_basestring(one) for one in names}.__getitem__
-    agents, sessions, tasks = (map(quoted, names) for names in (c.agents, c.sessions, c.tasks))
+    name, names = f'","log":{encode_basestring(log)},"payload":"', (c.agents, c.sessions, c.tasks)
+    quoted = {one: "null" if one is None else encode_basestring(one) for one in {*chain(*names)}}
+    agents, sessions, tasks = (map(quoted.__getitem__, column) for column in names)
     hashes = map(bytes.hex, c.payloads), map(bytes.hex, c.prevs)
     columns = (agents, c.ats, c.calls, c.kinds, *hashes, c.seqs, sessions, tasks)
     return [
