@@ -23,11 +23,11 @@ class _Index(NamedTuple):
     columns: tuple[str, ...]
     condition: str  # of a partial index
 
-    def lacks(self, table: str) -> str:
-        """SQL: whether the row `base` belongs in the index but is missing from it."""
+    def has(self, table: str) -> str:
+        """SQL: whether the row `base` belongs in the index and is there."""
         same = " AND ".join(f"entry.{column} IS base.{column}" for column in self.columns)
         return (
-            f"{self.condition} AND NOT EXISTS (SELECT 1 FROM {table} AS entry"
+            f"{self.condition} AND EXISTS (SELECT 1 FROM {table} AS entry"
             f" INDEXED BY {self.name} WHERE {self.condition} AND {same} AND entry.seq = base.seq)"
         )
 
@@ -68,10 +68,11 @@ def _altered(
     db: Connection, table: str, indexes: list[_Index], pause: Callable[[], None], slice_size: int
 ) -> Iterator[str]:
     """Indexes that miss a row or have another number of entries than rows; any other matches."""
-    counts = ", ".join(f"count(CASE WHEN {index.condition} THEN 1 END)" for index in indexes)
-    missing = ", ".join(f"coalesce(sum({index.lacks(table)}), 0)" for index in indexes)
+    wanted = [f"count(*) FILTER (WHERE {index.condition})" for index in indexes]
+    there = [f"count(*) FILTER (WHERE {index.has(table)})" for index in indexes]
     look_up = (
-        f"SELECT {counts}, {missing} FROM {table} AS base NOT INDEXED WHERE seq BETWEEN ? AND ?"
+        f"SELECT {', '.join((*wanted, *there))} FROM {table} AS base NOT INDEXED"
+        " WHERE seq BETWEEN ? AND ?"
     )
     last: int = db.execute(f"SELECT coalesce(max(seq), 0) FROM {table} NOT INDEXED").get
     found = [0] * (2 * len(indexes))
@@ -80,13 +81,13 @@ def _altered(
             more: Any = db.execute(look_up, (first, min(first + slice_size - 1, last))).fetchone()
         found = [sum(both) for both in zip(found, more, strict=True)]
         pause()
-    for index, rows, lacking in zip(indexes, found, found[len(indexes) :], strict=False):
+    for index, rows, present in zip(indexes, found, found[len(indexes) :], strict=False):
         entries: int = db.execute(
             f"SELECT count(*) FROM {table} INDEXED BY {index.name}"
             f" WHERE {index.condition} AND seq <= ?",
             (last,),
         ).get
-        if lacking:
-            yield f"the index {index.name} does not have {lacking} rows of {table}"
+        if present < rows:
+            yield f"the index {index.name} does not have {rows - present} rows of {table}"
         elif entries != rows:
             yield f"the index {index.name} has {entries} entries for {rows} rows of {table}"
