@@ -146,10 +146,21 @@ def test_what_comes_late_from_a_broken_connection_is_not_done_any_more(
     told.check()
 
 
+VERSION = "UPDATE {}.meta SET value = value::int {} WHERE key = 'schema'"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("", ""),
+        ("ALTER ROLE {}_writer NOLOGIN", "ALTER ROLE {}_writer LOGIN"),
+        (VERSION.format("{}", "+ 1"), VERSION.format("{}", "- 1")),
+    ],
+    ids=["the server is away", "it does not allow it", "it has another schema"],
+)
 def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
-    tmp_path: Path, far: Far, schema: str
+    tmp_path: Path, far: Far, schema: str, begin: str, end: str
 ) -> None:
-    """The server does not come back in time."""
     program = (
         "from colibri.store.postgres import opened; opened.LOOKUP_SECONDS = 1.0;"
         "from colibri.__main__ import main; import sys; sys.argv[1:] = ['serve']; main()"
@@ -160,11 +171,11 @@ def test_an_outcome_that_cannot_be_looked_up_is_said_to_be_unknown(
         far.delay = 0.5  # each way
         id = running.post_call("task_create", title="second")
         eventually(lambda: len(titles(schema)) == 2, "the commit, whose answer is on its way")
-        far.cut()
+        as_admin(begin.format(schema)) if begin else far.cut()
         far.drop()
         assert "OUTCOME_UNKNOWN" in refused(running.answer(id)["result"])
         far.delay = 0.0
-        far.restore()
+        as_admin(end.format(schema)) if end else far.restore()
         running.data("task_create", title="third")
         verified(running)
     assert titles(schema) == ["first", "second", "third"]

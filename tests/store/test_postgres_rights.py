@@ -157,7 +157,7 @@ UPDATE sessions SET intent = 'x'
 INSERT INTO meta VALUES ('verified', '1')
 SELECT erase(3)
 SELECT lock_head(5)
-SELECT append_record(5, '', 'thought', '', '', '', '', '', '')
+SELECT append_record('', 'thought', '', '', '', '', '', '')
 """.strip().splitlines()
 
 

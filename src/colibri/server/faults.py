@@ -9,7 +9,7 @@
 | I/O or unexpected error before the commit | UNAVAILABLE, rolled back | SAFE_MODE io |
 | the same in the commit | outcome unknown | SAFE_MODE io |
 | a database server that is away, a standby or denies it | UNAVAILABLE | until that ends |
-| the same in the commit, for longer than we wait | outcome unknown | until that ends |
+| a commit that it has not answered and nobody can look up | outcome unknown | until that ends |
 """
 
 import time
@@ -23,6 +23,7 @@ AWAY = {
     "undone": "the connection to the database server broke",
     "read-only": "the database server is a standby, which takes no changes",
     "not allowed": "the database server does not allow it",
+    "unknown": "a commit was not answered, and whether it took effect cannot be looked up",
 }
 
 
@@ -78,7 +79,7 @@ class Guard:
         if kind not in AWAY:
             return None
         self._health.unreachable = why = f"{AWAY[kind]}: {' '.join(str(problem).split())}"
-        if self.committing and kind == "unreachable":
+        if kind == "unknown":
             return CommitFailed(why)
         told = f"{why}; nothing was changed: try again when that is repaired"
         return Broken(told) if kind in ("undone", "unreachable") else Unavailable(told)
@@ -102,9 +103,8 @@ def kind_of(problem: BaseException) -> str | None:
 
 
 def _is_database_error(problem: BaseException) -> bool:
-    """Whether it is a database error of no other kind, such as a failed lock: treated as I/O.
-
-    A handler's own mistakes never get here: they fail only their call.
+    """Whether it is a database error of no other kind, such as a failed lock: treated as I/O. A
+    handler's own mistakes never get here: they fail only their call.
     """
     from colibri.store.faults import errors  # as above
 

@@ -191,8 +191,8 @@ class Pipeline:
                 if isinstance(problem, Unavailable):
                     self.turn_away(call, envelope.UNAVAILABLE, problem.message)
                 else:
-                    failed = envelope.failure(envelope.AUDIT_ENTER_FAILED, str(problem), problem)
-                    self.finish(call, failed)
+                    why = f"{problem}; the call did not run: nothing was changed"
+                    self.finish(call, envelope.failure(envelope.AUDIT_ENTER_FAILED, why, problem))
         return problem
 
     def round(self, recorder: "Recorder", calls: "deque[Call]") -> Unavailable | None:

@@ -158,8 +158,10 @@ class Engine(Protocol):
         returns.
         """
 
-    def holds(self, column: str, text: str) -> str:
-        """The condition, in SQL, that the bytes in a column have an ASCII text in them."""
+    def last_sign(self, session: str, columns: str) -> str:
+        """A query for seq or at of a session's last sign of life: the exit of a call that was not
+        refused, a deed that was not late, or its opening. A long session must not cost more.
+        """
 
     def sync(self, db: Connection) -> None:
         """Make sure that all it could read so far survives a crash: people keep heads."""

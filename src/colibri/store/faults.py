@@ -2,9 +2,9 @@
 
 from typing import Literal, Protocol
 
-# Of a server alone: it cannot be reached, is a standby, or does not let us.
+# Of a server alone: it cannot be reached, is a standby, does not let us, or left a commit open.
 Fault = Literal[
-    "full", "busy", "io", "damaged", "unreachable", "undone", "read-only", "not allowed"
+    "full", "busy", "io", "damaged", "unreachable", "undone", "read-only", "not allowed", "unknown"
 ]
 
 

@@ -185,11 +185,7 @@ def last_sign(db: Connection, id: str) -> Sign:
 
     ERR_SESSION_NOT_FOUND for one that only an altered row names.
     """
-    query = (
-        f"SELECT seq, at FROM ledger WHERE session = ? AND {_sign(db.engine)}"
-        " ORDER BY seq DESC LIMIT 1"
-    )
-    found = db.execute(query, (id,)).fetchone()
+    found = db.execute(db.engine.last_sign("?", "seq, at"), (id,)).fetchone()
     if found is None:
         message = f"no record opened the session {id}: verify the log, a row was altered"
         raise Refused("ERR_SESSION_NOT_FOUND", message, session_id=id)
@@ -198,20 +194,7 @@ def last_sign(db: Connection, id: str) -> Sign:
 
 def last_sign_at(engine: Engine, id: str) -> str:
     """In SQL: when the session in a column gave its last sign of life."""
-    return (
-        f"(SELECT at FROM ledger WHERE session = {id} AND {_sign(engine)}"
-        " ORDER BY seq DESC LIMIT 1)"
-    )
-
-
-def _sign(engine: Engine) -> str:
-    """The condition on a record that it is a sign of life: the exit of a call that was not refused,
-    a deed that was not late, or the very first.
-    """
-    ended, in_time = engine.holds("body", '"outcome":"ok"'), engine.holds("body", '"late":null,')
-    return (
-        f"(kind = 'session.open' OR kind = 'call.exit' AND {ended} OR kind = 'deed' AND {in_time})"
-    )
+    return f"({engine.last_sign(id, 'at')})"
 
 
 def before(now: str, minutes: float) -> str:

@@ -9,13 +9,12 @@ from typing import Any
 
 from colibri.core import ledger as record
 from colibri.core.ledger import Entry, Head
-from colibri.store.postgres import SCHEMA
 from colibri.store.postgres.line import Answer
 from colibri.store.postgres.pipelined import Pipelined
 from colibri.store.sessions import LONGEST, Caller
 
-_APPEND = "SELECT new_seq, new_leaf FROM append_record(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ENTER = "SELECT * FROM enter_call(?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS float8), ?, ?)"
+_APPEND = "SELECT new_seq, new_leaf FROM append_record(?, ?, ?, ?, ?, ?, ?, ?)"
+_ENTER = "SELECT * FROM enter_call(?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS float8), ?, ?)"
 
 
 class Coming:
@@ -81,7 +80,7 @@ class FarChain:
         agent: str | None = None,
     ) -> Any:
         body = record.body(kind, payload, self._dump)
-        said = (SCHEMA, at, kind, call, session, task, agent, self._nonce(0), body)
+        said = (at, kind, call, session, task, agent, self._nonce(0), body)
         return self._await(call, kind, self._db.send(_APPEND, said))
 
     def enter(  # noqa: PLR0913 - see enter_call in 0003_trail.sql
@@ -100,7 +99,7 @@ class FarChain:
         body = record.body("call.enter", payload, self._dump)
         owner = (session, task, agent, seeks)
         of = (caller.server, caller.client, caller.host_session, min(minutes, LONGEST))
-        values = (SCHEMA, call, *owner, *of, self._nonce(0), body)
+        values = (call, *owner, *of, self._nonce(0), body)
         return self._await(call, "call.enter", self._db.send(_ENTER, values))
 
     def _await(self, call: str, kind: str, pending: Answer) -> Coming:

@@ -11,26 +11,10 @@ from colibri.store.postgres.place import facts, lacks_to_erase, listening, sync
 from colibri.store.postgres.transaction import Transaction as transaction
 
 __all__ = [
-    "damaged",
-    "erase",
-    "facts",
-    "foreign",
-    "holds",
-    "integrity_check",
-    "is_far",
-    "lacks_to_erase",
-    "listening",
-    "quick_check",
-    "records",
-    "rewrite",
-    "rows",
-    "small_tables",
-    "sync",
-    "table_count",
-    "task_search",
-    "thought_index",
-    "transaction",
-]
+    "damaged", "erase", "facts", "foreign", "integrity_check", "is_far", "lacks_to_erase",
+    "last_sign", "listening", "quick_check", "records", "rewrite", "rows", "small_tables", "sync",
+    "table_count", "task_search", "thought_index", "transaction",
+]  # fmt: skip
 
 is_far = True
 
@@ -57,9 +41,9 @@ def records(db: Connection, query: str, values: Sequence[object]) -> list[Row]:
     return [Row._make(row) for row in db.execute(_RECORD + query, values)]
 
 
-def holds(column: str, text: str) -> str:
-    """The condition, in SQL, that the bytes in a column have an ASCII text in them."""
-    return f"position(convert_to('{text}', 'UTF8') IN {column}) > 0"
+def last_sign(session: str, columns: str) -> str:
+    """A query for seq or at of a session's last sign of life."""
+    return f"SELECT {columns} FROM last_sign({session})"
 
 
 def erase(db: Connection, seq: int) -> None:

@@ -22,6 +22,7 @@ Objects = dict[tuple[str, str], str]
 _COMMENT = re.compile(r"--[^\n]*")
 # These are matched at the start of a statement: what `CREATE` begins.
 _FUNCTION = re.compile(r"\AFUNCTION (\w+)\(([^$]*?)AS \$\$(.*?)\$\$;", re.DOTALL)
+_SETTING = re.compile(r"SET (\w+) = (\w+)")
 _TABLE = re.compile(r"\ATABLE (\w+) \((.*?)\n\);", re.DOTALL)
 _COLUMN = re.compile(r'^ +(\w+) +(bigint|bytea|tsvector|text COLLATE "C")(.*)$', re.MULTILINE)
 _NAMED = re.compile(r"CREATE (VIEW|INDEX|UNIQUE INDEX) (\w+)(?:\s+ON (\w+))?")
@@ -66,9 +67,10 @@ WHERE NOT tgisinternal OR tgenabled <> 'O'
 UNION ALL
 SELECT 'function', proname, concat_ws(' ', CASE WHEN prosecdef THEN 'definer' END,
     CASE WHEN proowner <> nspowner THEN 'foreign' END,
-    CASE WHEN proconfig IS DISTINCT FROM
-        ARRAY['search_path=' || quote_ident(current_schema()) || ', pg_temp'] THEN 'elsewhere' END,
-    prosrc)
+    CASE WHEN 'search_path=' || quote_ident(current_schema()) || ', pg_temp' = ANY (proconfig)
+        THEN NULL ELSE 'elsewhere' END,
+    (SELECT string_agg(setting, ' ') FROM unnest(proconfig) AS setting
+        WHERE setting NOT LIKE 'search_path=%'), prosrc)
 FROM pg_proc JOIN here ON pronamespace = here.oid
 UNION ALL
 SELECT 'rule', rulename, '' FROM tables JOIN pg_rewrite ON ev_class = tables.oid
@@ -119,6 +121,7 @@ def _functions(sql: str) -> Iterator[tuple[tuple[str, str], str]]:
     for name, declared, text in _created(_FUNCTION, sql):
         marks = "definer " * ("SECURITY DEFINER" in declared)
         marks += "elsewhere " * ("SET search_path" not in declared)
+        marks += "".join(f"{setting}={value} " for setting, value in _SETTING.findall(declared))
         yield ("function", name), marks + text
 
 

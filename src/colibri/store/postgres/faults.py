@@ -10,6 +10,11 @@ DatabaseError = psycopg.Error  # the base of all database errors
 OTHER_VERSION = "CB001"  # the schema was migrated
 OTHER_RECORDS = "CB002"  # a record that this server knows is not there
 
+
+class OutcomeUnknown(psycopg.OperationalError):
+    """A commit was not answered, and whether it took effect cannot be looked up, for any reason."""
+
+
 # A schema, table, column or function is not there, or its schema may not be used.
 GONE = ("3F000", "42P01", "42703", "42883")
 
@@ -49,6 +54,8 @@ def fault(exc: BaseException) -> Fault | None:
     """What an error says about the database, or None if nothing."""
     if not isinstance(exc, DatabaseError):
         return None
+    if isinstance(exc, OutcomeUnknown):
+        return "unknown"
     state = exc.sqlstate
     if state is None:  # the connection broke: no answer came
         if any(said in str(exc) for said in _REFUSED):

@@ -192,11 +192,10 @@ class Opened:
                 found = self._is_there(last, known)
                 self.db.execute("COMMIT")
                 self.flush()
-            except psycopg.Error as problem:
-                if faults.fault(problem) not in ("unreachable", "busy"):
-                    raise
-                if self._monotonic() > deadline:
-                    raise
+            except (psycopg.Error, Damaged) as problem:
+                passes = faults.fault(problem) in ("unreachable", "busy")
+                if not passes or self._monotonic() > deadline:
+                    raise faults.OutcomeUnknown(str(problem)) from problem
                 self._sleep(_PAUSE)
             else:
                 return found

@@ -1,14 +1,16 @@
 """A connection of a server, which may be far from its database: it waits as seldom as it can.
 
-Statements are kept until a question has to be answered, and leave with it, in order; what they
-changed, or why one failed, comes with that answer. Questions that are known beforehand can be sent
-ahead: `look_ahead` is given functions of the store, and sends the first question of
-each that was not answered yet. Asked in earnest, it has been answered, unless something was changed
-meanwhile.
+Statements are kept until a question has to be answered, and leave with it; what they changed, or
+why one failed, comes with that answer. They keep their order, except that records come before other
+changes, many in one statement: the database checks them together. Questions that are known
+beforehand can be sent ahead: `look_ahead` is given functions of the store, and sends the first
+question of each that was not answered yet. Asked in earnest, it has been answered, unless something
+was changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -20,7 +22,9 @@ from colibri.store.postgres.connection import PART, Connection, Cursor, numbered
 from colibri.store.postgres.line import Answer, Line
 
 MOST_KEPT = 100  # rows of an answer that may be asked for again; a longer one is taken once
+MOST_RECORDS = 16  # in one statement; as many statements are prepared
 _QUESTIONS = ("SELECT", "VALUES", "WITH")
+_CHANGES = ("INSERT", "UPDATE", "DELETE")
 
 
 class _Sent(Exception):
@@ -35,12 +39,15 @@ class Pipelined(Connection):
         self._within = False
         self._ahead: dict[tuple[str, Bindings], Answer | list[tuple[Any, ...]]] = {}
         self._looking_ahead = False
+        self._records: list[Bindings] = []  # not sent yet, and changes that follow them
+        self._following: list[tuple[str, Bindings]] = []
         super().__init__(pg)
 
     def use(self, pg: psycopg.Connection[Any]) -> None:
         super().use(pg)
         self._within = False
         self._ahead.clear()
+        self._records, self._following = [], []
         self.line = Line(pg)
 
     @property
@@ -54,7 +61,18 @@ class Pipelined(Connection):
 
     def send(self, statement: str, bindings: Bindings = ()) -> Answer:
         """Send one statement with the next flight; `receive` waits for its rows."""
+        if self._records or self._following:
+            self._send_changes()
         return self.line.send(numbered(statement), [*bindings])
+
+    def _send_changes(self) -> None:
+        records, following = self._records, self._following
+        self._records, self._following = [], []
+        for first in range(0, len(records), MOST_RECORDS):
+            some = records[first : first + MOST_RECORDS]
+            self.send(_append(len(some)), [value for record in some for value in record])
+        for statement, values in following:
+            self.send(statement, values)
 
     def execute(self, statements: str, bindings: Bindings | None = None) -> Cursor:
         if bindings is None and ";" in statements:
@@ -65,15 +83,19 @@ class Pipelined(Connection):
         if statements.lstrip().startswith(_QUESTIONS):
             return self._ask(statements, values)
         if statements == "ROLLBACK":
-            self.pg.close()  # that rolls back, too
+            self.pg.close()  # that rolls back, too; `use` forgets the rest
             return Cursor([])
+        self._changes += 1
         if statements is APPEND:
             self.last = (values[0], values[10])  # type: ignore[index]
+            self._records.append(values)
+            return Cursor([])
+        self._ahead.clear()  # it may change their answers
+        if statements.startswith(_CHANGES):
+            self._following.append((statements, values))
         else:
-            self._ahead.clear()  # it may change their answers
-        self._changes += 1
-        self.send(statements, values)
-        self._within = statements != "COMMIT"
+            self.send(statements, values)
+            self._within = statements != "COMMIT"
         return Cursor([])
 
     def executemany(self, statements: str, sequenceofbindings: Iterable[Bindings]) -> Cursor:
@@ -138,3 +160,10 @@ class Pipelined(Connection):
         super().__exit__(kind, problem if isinstance(problem, psycopg.Error) else None, trace)
         if was_outermost and not self.pg.closed:
             self.line.push()  # nobody waits for the end of a read
+
+
+@cache
+def _append(records: int) -> str:
+    """The statement that appends so many."""
+    _, _, row = APPEND.partition(" VALUES ")
+    return APPEND + f", {row}" * (records - 1)

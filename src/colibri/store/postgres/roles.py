@@ -27,11 +27,10 @@ WRITES = {
     "thoughts": "INSERT",
 }
 CALLS = (
-    "append_record(bigint, text, text, text, text, text, text, bytea, bytea)",
+    "append_record(text, text, text, text, text, text, bytea, bytea)",
     "commitment(bytea, bytea)",
     "current_session(text, text, text, text)",
-    "enter_call(bigint, text, text, text, text, boolean, text, text, text, double precision,"
-    " bytea, bytea)",
+    "enter_call(text, text, text, text, boolean, text, text, text, double precision, bytea, bytea)",
     "genesis(text)",
     "lock_head(bigint)",
     "record_leaf(text, bigint, text, text, text, text, text, text, bytea, bytea)",
@@ -90,7 +89,7 @@ def grant(pg: psycopg.Connection[Any], schema: str) -> None:
     _run(pg, "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}, {}", schema, writer, reader)
     for table, rights in WRITES.items():
         _run(pg, f"GRANT {rights} ON {table} TO {{}}", writer)
-    _run(pg, "GRANT EXECUTE ON FUNCTION shown(bytea) TO {}, {}", writer, reader)
+    _run(pg, "GRANT EXECUTE ON FUNCTION shown(bytea), last_sign(text) TO {}, {}", writer, reader)
     _run(pg, f"GRANT EXECUTE ON FUNCTION {', '.join(CALLS)} TO {{}}", writer)
     _run(pg, "GRANT EXECUTE ON FUNCTION erase(bigint) TO {}", eraser)
     _run(pg, "GRANT DELETE ON thought_search, thought_words TO {}", eraser)

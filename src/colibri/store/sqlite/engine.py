@@ -23,26 +23,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "damaged",
-    "erase",
-    "facts",
-    "foreign",
-    "holds",
-    "integrity_check",
-    "is_far",
-    "lacks_to_erase",
-    "listening",
-    "quick_check",
-    "records",
-    "rewrite",
-    "rows",
-    "small_tables",
-    "sync",
-    "table_count",
-    "task_search",
-    "thought_index",
-    "transaction",
-]
+    "damaged", "erase", "facts", "foreign", "integrity_check", "is_far", "lacks_to_erase",
+    "last_sign", "listening", "quick_check", "records", "rewrite", "rows", "small_tables", "sync",
+    "table_count", "task_search", "thought_index", "transaction",
+]  # fmt: skip
 
 is_far = False
 
@@ -72,9 +56,15 @@ def __getattr__(name: str) -> object:
     return found
 
 
-def holds(column: str, text: str) -> str:
-    """The condition, in SQL, that the bytes in a column have an ASCII text in them."""
-    return f"instr({column}, CAST('{text}' AS BLOB)) > 0"
+def last_sign(session: str, columns: str) -> str:
+    """A query for seq or at of a session's last sign of life."""
+    said = ('"outcome":"ok"', '"late":null,')
+    ended, in_time = (f"instr(body, CAST('{text}' AS BLOB)) > 0" for text in said)
+    return (
+        f"SELECT {columns} FROM ledger WHERE session = {session} AND (kind = 'session.open'"
+        f" OR kind = 'call.exit' AND {ended} OR kind = 'deed' AND {in_time})"
+        " ORDER BY seq DESC LIMIT 1"
+    )
 
 
 def sync(db: Any) -> None:

@@ -3,24 +3,21 @@
 -- one can put a foreign table or operator under them; but for expressions that they are made of,
 -- which PostgreSQL can then take apart instead of calling them.
 
+-- It has no CHECK: PostgreSQL would parse each again for every statement. `check_records` refuses
+-- what they would.
 CREATE TABLE ledger (
-    seq     bigint PRIMARY KEY CHECK (seq >= 1),
+    seq     bigint PRIMARY KEY,
     at      text COLLATE "C" NOT NULL,
-    kind    text COLLATE "C" NOT NULL CHECK (
-                kind = 'call.enter' OR kind = 'call.exit' OR kind = 'session.open'
-                OR kind = 'session.resume' OR kind = 'thought' OR kind = 'session.seal'
-                OR kind = 'task' OR kind = 'task.text' OR kind = 'erasure'
-                OR kind = 'deed' OR kind = 'deed.text'),
+    kind    text COLLATE "C" NOT NULL,
     call    text COLLATE "C" NOT NULL,
     session text COLLATE "C",
     task    text COLLATE "C",
     agent   text COLLATE "C",
-    payload bytea NOT NULL CHECK (length(payload) = 32),     -- the commitment to nonce and body
-    nonce   bytea CHECK (length(nonce) = 32),                -- NULL, like the body, once erased
+    payload bytea NOT NULL,     -- the commitment to nonce and body
+    nonce   bytea,              -- NULL, like the body, once erased
     body    bytea,
-    leaf    bytea NOT NULL CHECK (length(leaf) = 32),        -- the hash of the header
-    prev    bytea NOT NULL CHECK (length(prev) = 32),
-    CHECK ((nonce IS NULL) = (body IS NULL))
+    leaf    bytea NOT NULL,     -- the hash of the header
+    prev    bytea NOT NULL
 );
 
 CREATE INDEX ledger_by_session ON ledger (session, seq) WHERE session IS NOT NULL;
@@ -74,16 +71,17 @@ $$;
 CREATE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     log    text;
-    before ledger;
+    newest bigint;
+    seq    bigint;  -- of the record before
+    leaf   bytea;
     r      ledger;
 BEGIN
-    SELECT value INTO log FROM meta WHERE key = 'log';
-    FOR r IN SELECT * FROM added ORDER BY seq LOOP
-        IF before.seq IS NULL AND r.seq > 1 THEN
-            SELECT * INTO before FROM ledger WHERE seq = r.seq - 1;
-        END IF;
-        IF r.seq <> coalesce(before.seq, 0) + 1
-            OR r.prev IS DISTINCT FROM coalesce(before.leaf, genesis(log))
+    SELECT meta.value, l.seq, l.leaf, (SELECT max(l.seq) FROM ledger AS l)
+    INTO log, seq, leaf, newest
+    FROM meta LEFT JOIN ledger AS l ON l.seq = (SELECT min(added.seq) - 1 FROM added)
+    WHERE meta.key = 'log';
+    FOR r IN SELECT * FROM added ORDER BY added.seq LOOP
+        IF r.seq <> coalesce(seq, 0) + 1 OR r.prev IS DISTINCT FROM coalesce(leaf, genesis(log))
         THEN
             RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
@@ -92,13 +90,22 @@ BEGIN
         THEN
             RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = format('the leaf of record %s is not the hash of its header', r.seq);
-        ELSIF r.payload <> commitment(r.nonce, r.body) THEN
+        ELSIF (r.nonce IS NULL) <> (r.body IS NULL) OR length(r.nonce) <> 32
+            OR r.payload <> commitment(r.nonce, r.body)
+        THEN
             RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
                 MESSAGE = format('record %s does not commit to its payload', r.seq);
+        ELSIF length(r.payload) <> 32 OR r.kind <> ALL (
+            '{call.enter,call.exit,session.open,session.resume,thought,session.seal,task,task.text,'
+            'erasure,deed,deed.text}')
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+                MESSAGE = format('record %s is of no kind that there is', r.seq);
         END IF;
-        before := r;
+        seq := r.seq;
+        leaf := r.leaf;
     END LOOP;
-    IF before.seq < (SELECT max(seq) FROM ledger) THEN
+    IF seq < newest THEN
         RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
             MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
     END IF;
@@ -186,9 +193,9 @@ BEGIN
     at := utc(clock_timestamp());
 END $$;
 
--- Append a record under that lock, without a look at the head before.
+-- Append a record under that lock, which the caller holds, without a look at the head before.
 CREATE FUNCTION append_record(
-    known bigint, new_at text, new_kind text, new_call text, new_session text, new_task text,
+    new_at text, new_kind text, new_call text, new_session text, new_task text,
     new_agent text, new_nonce bytea, new_body bytea, OUT new_seq bigint, OUT new_leaf bytea
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -196,11 +203,10 @@ DECLARE
     before bytea;
     hash   bytea := commitment(new_nonce, new_body);
 BEGIN
-    PERFORM lock_head(known);
-    SELECT value INTO STRICT log FROM meta WHERE key = 'log';
-    SELECT seq, leaf INTO new_seq, before FROM ledger ORDER BY seq DESC LIMIT 1;
-    new_seq := coalesce(new_seq, 0) + 1;
-    before := coalesce(before, genesis(log));
+    SELECT meta.value, coalesce(l.seq, 0) + 1, coalesce(l.leaf, genesis(meta.value))
+    INTO STRICT log, new_seq, before
+    FROM meta LEFT JOIN ledger AS l ON l.seq = (SELECT max(seq) FROM ledger)
+    WHERE meta.key = 'log';
     new_leaf := record_leaf(log, new_seq, new_at, new_kind, new_call, new_session, new_task,
         new_agent, hash, before);
     INSERT INTO ledger (seq, at, kind, call, session, task, agent, payload, nonce, body, leaf, prev)

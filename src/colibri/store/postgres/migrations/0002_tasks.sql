@@ -1,4 +1,5 @@
 -- Tasks: a projection of the ledger's `task` and `task.text` records, changed only together with them.
+-- PostgreSQL parses a CHECK again for every statement; so these are as short as can be.
 
 CREATE TABLE tasks (
   number            bigint PRIMARY KEY CHECK (number >= 1),
@@ -6,13 +7,10 @@ CREATE TABLE tasks (
   description       text COLLATE "C",
   project           text COLLATE "C",
   priority          text COLLATE "C" NOT NULL CHECK (
-                      priority = 'low' OR priority = 'medium' OR priority = 'high'
-                      OR priority = 'critical'),
+                      priority = ANY ('{low,medium,high,critical}')),
   assignee          text COLLATE "C",
-  status            text COLLATE "C" NOT NULL CHECK (
-                      status = 'INIT' OR status = 'GATHER' OR status = 'ANALYZE'
-                      OR status = 'PLAN' OR status = 'APPLY' OR status = 'VERIFY'
-                      OR status = 'DONE' OR status = 'CANCELLED'),
+  status            text COLLATE "C" NOT NULL CHECK (status = ANY (
+                      '{INIT,GATHER,ANALYZE,PLAN,APPLY,VERIFY,DONE,CANCELLED}')),
   attempt           bigint NOT NULL CHECK (attempt >= 1),
   version           bigint NOT NULL CHECK (version >= 1),
   created_at        text COLLATE "C" NOT NULL,
@@ -70,7 +68,7 @@ CREATE UNIQUE INDEX task_dependents ON task_dependencies (depends_on, task);
 -- without a walk. Only the triggers write here.
 CREATE TABLE task_counts (
   field    text COLLATE "C" NOT NULL CHECK (
-             field = '' OR field = 'status' OR field = 'project' OR field = 'assignee'),
+             field = ANY ('{"",status,project,assignee}')),
   project  text COLLATE "C" NOT NULL,
   assignee text COLLATE "C" NOT NULL,
   status   text COLLATE "C" NOT NULL,
@@ -80,30 +78,47 @@ CREATE TABLE task_counts (
   PRIMARY KEY (field, project, assignee, status, is_ready, block)
 );
 
+-- What a task counts for, and what it no longer counts for; nothing where that is the same.
 CREATE FUNCTION count_task() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT AS $$
+DECLARE
+  place bigint := NEW.number / 1024;
+  moved boolean := TG_OP = 'INSERT' OR OLD.status <> NEW.status;
+  given boolean := NEW.project IS NOT NULL;
+  taken boolean := NEW.assignee IS NOT NULL;
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    IF (OLD.project, OLD.assignee, OLD.status, OLD.is_ready)
-      IS NOT DISTINCT FROM (NEW.project, NEW.assignee, NEW.status, NEW.is_ready)
-    THEN
+    given := OLD.project IS DISTINCT FROM NEW.project;
+    taken := OLD.assignee IS DISTINCT FROM NEW.assignee;
+    IF NOT (moved OR given OR taken OR OLD.is_ready <> NEW.is_ready) THEN
       RETURN NULL;
     END IF;
     UPDATE task_counts SET n = n - 1
-      WHERE (field, project, assignee, status, is_ready, block) IN (VALUES
-        ('', coalesce(OLD.project, ''), coalesce(OLD.assignee, ''), OLD.status, OLD.is_ready, 0),
-        ('status', '', '', OLD.status, 0, OLD.number / 1024),
-        ('project', OLD.project, '', '', 0, OLD.number / 1024),
-        ('assignee', '', OLD.assignee, '', 0, OLD.number / 1024));
+      WHERE field = '' AND project = coalesce(OLD.project, '')
+        AND assignee = coalesce(OLD.assignee, '') AND status = OLD.status
+        AND is_ready = OLD.is_ready AND block = 0;
+    IF moved THEN
+      UPDATE task_counts SET n = n - 1 WHERE field = 'status' AND project = ''
+        AND assignee = '' AND status = OLD.status AND is_ready = 0 AND block = place;
+    END IF;
+    IF given THEN
+      UPDATE task_counts SET n = n - 1 WHERE field = 'project' AND project = OLD.project
+        AND assignee = '' AND status = '' AND is_ready = 0 AND block = place;
+    END IF;
+    IF taken THEN
+      UPDATE task_counts SET n = n - 1 WHERE field = 'assignee' AND project = ''
+        AND assignee = OLD.assignee AND status = '' AND is_ready = 0 AND block = place;
+    END IF;
   END IF;
   INSERT INTO task_counts AS counted
-    SELECT * FROM (VALUES
-      ('', coalesce(NEW.project, ''), coalesce(NEW.assignee, ''), NEW.status, NEW.is_ready, 0, 1),
-      ('status', '', '', NEW.status, 0, NEW.number / 1024, 1),
-      ('project', NEW.project, '', '', 0, NEW.number / 1024, 1),
-      ('assignee', '', NEW.assignee, '', 0, NEW.number / 1024, 1)
-    ) AS task (field, project, assignee, status, is_ready, block, n)
-    WHERE task.project IS NOT NULL AND task.assignee IS NOT NULL
+    SELECT field, project, assignee, status, is_ready, block, 1 FROM (VALUES
+      (true, '', coalesce(NEW.project, ''), coalesce(NEW.assignee, ''), NEW.status,
+        NEW.is_ready, 0),
+      (moved, 'status', '', '', NEW.status, 0, place),
+      (given, 'project', NEW.project, '', '', 0, place),
+      (taken, 'assignee', '', NEW.assignee, '', 0, place)
+    ) AS task (counts, field, project, assignee, status, is_ready, block)
+    WHERE counts AND project IS NOT NULL AND assignee IS NOT NULL
     ON CONFLICT (field, project, assignee, status, is_ready, block)
     DO UPDATE SET n = counted.n + 1;
   RETURN NULL;

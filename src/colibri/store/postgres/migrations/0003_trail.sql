@@ -23,6 +23,20 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_open ON sessions (open_seq) WHERE root IS NULL;
 CREATE INDEX sessions_of_server ON sessions (server) WHERE root IS NULL;
 
+-- The last sign of life of a session: the exit of a call that was not refused, a deed that was not
+-- late, or its opening. Without enable_sort, PostgreSQL goes back through the records of the
+-- session; else it may read all of them and sort.
+CREATE FUNCTION last_sign(of_session text) RETURNS TABLE (seq bigint, at text)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET enable_sort = off AS $$
+BEGIN
+    RETURN QUERY SELECT l.seq, l.at FROM ledger AS l
+        WHERE l.session = of_session AND (l.kind = 'session.open'
+            OR l.kind = 'call.exit'
+                AND position(convert_to('"outcome":"ok"', 'UTF8') IN l.body) > 0
+            OR l.kind = 'deed' AND position(convert_to('"late":null,', 'UTF8') IN l.body) > 0)
+        ORDER BY l.seq DESC LIMIT 1;
+END $$;
+
 -- The one open session in which a caller works, if there is just one: sessions.current in SQL.
 CREATE FUNCTION current_session(
     of_server text, of_client text, of_host_session text, since text,
@@ -39,12 +53,7 @@ BEGIN
         LIMIT 33
     ), alive AS (
         SELECT * FROM mine WHERE (SELECT count(*) FROM mine) > 32 OR (
-            SELECT l.at FROM ledger AS l
-            WHERE l.session = mine.session_id AND (l.kind = 'session.open'
-                OR l.kind = 'call.exit'
-                    AND position(convert_to('"outcome":"ok"', 'UTF8') IN l.body) > 0
-                OR l.kind = 'deed' AND position(convert_to('"late":null,', 'UTF8') IN l.body) > 0)
-            ORDER BY l.seq DESC LIMIT 1) > since
+            SELECT sign.at FROM last_sign(mine.session_id) AS sign) > since
     )
     SELECT count(*), min(session_id), min(agent) INTO found, id, its_agent FROM alive;
     IF found <> 1 THEN
@@ -53,10 +62,10 @@ BEGIN
     END IF;
 END $$;
 
--- The enter record of a call, and whose call it is: of the session that it names, else of the one
+-- The enter record of a call, under the lock of the head, and whose call it is: of the session that it names, else of the one
 -- in which its caller works if `seeks`; and of the agent that it names, else of that session's.
 CREATE FUNCTION enter_call(
-    known bigint, new_call text, new_session text, new_task text, new_agent text, seeks boolean,
+    new_call text, new_session text, new_task text, new_agent text, seeks boolean,
     of_server text, of_client text, of_host_session text, minutes double precision,
     new_nonce bytea, new_body bytea,
     OUT seq bigint, OUT leaf bytea, OUT whose text, OUT who text, OUT at text
@@ -64,7 +73,6 @@ CREATE FUNCTION enter_call(
 DECLARE
     now timestamptz;
 BEGIN
-    PERFORM lock_head(known);
     now := clock_timestamp();
     at := utc(now);
     whose := new_session;
@@ -76,7 +84,7 @@ BEGIN
         SELECT s.agent INTO who FROM sessions AS s WHERE s.session_id = new_session;
     END IF;
     SELECT new_seq, new_leaf INTO seq, leaf FROM append_record(
-        known, at, 'call.enter', new_call, whose, new_task, who, new_nonce, new_body);
+        at, 'call.enter', new_call, whose, new_task, who, new_nonce, new_body);
 END $$;
 
 -- The first call of each key that a client gave to a call which it may send again.
