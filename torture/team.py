@@ -287,6 +287,7 @@ TRIAL = Trial(
     quick=12,
     full=MANY,
     minutes=8,
+    alone=True,
     control=control,
     run=run,
     needs=needs,

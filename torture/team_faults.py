@@ -337,11 +337,13 @@ def disk_full(scene: Scene) -> None:
 
 # How a right is taken, and granted again.
 DENIALS = (
-    ("REVOKE INSERT ON {0}.ledger FROM {0}_writer", "GRANT INSERT ON {0}.ledger TO {0}_writer"),
-    ("REVOKE INSERT ON {0}.tasks FROM {0}_writer", "GRANT INSERT ON {0}.tasks TO {0}_writer"),
+    (["REVOKE INSERT ON {0}.ledger FROM {0}_writer"], "GRANT INSERT ON {0}.ledger TO {0}_writer"),
+    (["REVOKE INSERT ON {0}.tasks FROM {0}_writer"], "GRANT INSERT ON {0}.tasks TO {0}_writer"),
     (
-        "ALTER ROLE {0}_writer NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE usename = '{0}_writer'",
+        [
+            "ALTER ROLE {0}_writer NOLOGIN",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{0}_writer'",
+        ],
         "ALTER ROLE {0}_writer LOGIN",
     ),
 )
@@ -350,10 +352,12 @@ DENIALS = (
 def rights_taken(scene: Scene) -> None:
     denied, allowed = DENIALS[scene.number % len(DENIALS)]
     posted = scene.post(3)
-    execute(scene.database, denied.format(scene.schema))
+    for statement in denied:  # each takes effect before the next: or who is sent away comes back
+        execute(scene.database, statement.format(scene.schema))
     scene.collect(posted)
+    why = "denied" if "REVOKE" in denied[0] else "log in"
     for server in scene.servers:
-        scene.refusal(server, "does not allow it", "nothing was changed")
+        scene.refusal(server, why, "nothing was changed")
     execute(scene.database, allowed.format(scene.schema))
 
 

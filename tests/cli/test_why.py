@@ -433,31 +433,16 @@ def test_a_rebase_over_a_change_of_the_same_file_keeps_the_reason(
     assert "likely these: they left another version with lines that it adds" in out
 
 
-def test_a_squash_merge_after_others_changed_the_file_keeps_the_reasons(
-    work: Work, colibri: Printed
-) -> None:
-    """Specification 19.11: the branch that was merged still has what the edits left."""
-    work.edit("a", BASE)
-    work.commit()
-    git(work.folder, "checkout", "-q", "-b", "topic")
-    first = work.edit("a", BASE + "mine, the first\n")
-    work.commit()
-    work.begin("two")
-    second = work.edit("a", BASE + "mine, the first\nand the second\n", host="two")
-    work.commit()
-    git(work.folder, "checkout", "-q", "main")
-    work.write("a", "theirs, at the start\n" + BASE)
-    work.commit()
-    git(work.folder, "merge", "-q", "--squash", "topic")
-    work.commit()
-    (found,) = why(colibri, work.folder, "a:22-23")
-    assert (found["state"], found["shared"], seqs(found)) == ("likely", True, [first, second])
-
-
+@pytest.mark.parametrize(
+    ("theirs", "place", "state"),
+    [("", "a:21-22", "explained"), ("theirs, at the start\n", "a:22-23", "likely")],
+)
 def test_a_squash_merge_names_every_task_whose_commit_it_joins(
-    work: Work, colibri: Printed
+    work: Work, colibri: Printed, theirs: str, place: str, state: str
 ) -> None:
-    """Specification 19.11: the commits that it joins are on a branch of their own."""
+    """Specification 19.11: the branch that was merged has what the edits left, also if others
+    changed the file meanwhile.
+    """
     work.edit("a", BASE)
     work.commit()
     git(work.folder, "checkout", "-q", "-b", "topic")
@@ -467,10 +452,13 @@ def test_a_squash_merge_names_every_task_whose_commit_it_joins(
     second = work.edit("a", BASE + "one more\ntwo more\n", host="two")
     work.commit()
     git(work.folder, "checkout", "-q", "main")
+    if theirs:
+        work.write("a", theirs + BASE)
+        work.commit()
     git(work.folder, "merge", "-q", "--squash", "topic")
     work.commit()
-    (found,) = why(colibri, work.folder, "a:21-22")
-    assert (found["state"], found["shared"], seqs(found)) == ("explained", True, [first, second])
+    (found,) = why(colibri, work.folder, place)
+    assert (found["state"], found["shared"], seqs(found)) == (state, True, [first, second])
 
 
 @pytest.mark.parametrize("watched", [False, True])

@@ -5,7 +5,6 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from colibri.config import Config, load
@@ -111,12 +110,7 @@ class Linked:
             thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._peer.hang_up()
         for thread in self._threads:
             thread.join(PATIENCE)

@@ -354,6 +354,7 @@ def test_a_thought_is_recorded_first_and_is_evidence_for_its_moves(tmp_path: Pat
         with reading(server.database) as db:
             rows = db.execute(
                 "SELECT kind, body FROM ledger WHERE kind NOT LIKE 'call.%' AND seq > 8"
+                " ORDER BY seq"
             )
             found = [(kind, json.loads(body)) for kind, body in rows]
     assert [kind for kind, _ in found] == ["thought", "task", "task", "task.text"]

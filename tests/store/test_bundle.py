@@ -74,6 +74,13 @@ def kinds(lab: Lab, numbers: list[int]) -> dict[str, int]:
     return found
 
 
+def left(enter: int, tool: str) -> JSON:
+    """The payload of an exit."""
+    return record.exit_payload(
+        enter=enter, tool=tool, outcome="ok", code=None, result_sha256=ZEROS, duration_ms=1
+    )
+
+
 def test_a_log_bundle_has_every_record_and_every_payload(lab: Lab) -> None:
     """Formats §8, log bundle: every record from 1 to the head; there are no gaps."""
     made = written(lab, bundle.whole_log(lab.db))
@@ -227,41 +234,21 @@ def test_a_call_that_ends_after_the_stretch_comes_with_its_end(lab: Lab) -> None
     lab.read()
     ending = Call(lab, int(reading.id[-12:], 16), named)
     with lab.db.engine.transaction(lab.db, durable=False):
-        left = record.exit_payload(
-            enter=enter,
-            tool="thought_record_list",
-            outcome="ok",
-            code=None,
-            result_sha256=ZEROS,
-            duration_ms=1,
-        )
-        ending.append("call.exit", left)
+        ending.append("call.exit", left(enter, "thought_record_list"))
     made = of_session(lab, "S-3")
-    assert [header["seq"] for header in headers(made) if header["call"] == reading.id] == [
-        enter,
-        lab.head().seq,
-    ]
+    found = [header["seq"] for header in headers(made) if header["call"] == reading.id]
+    assert found == [enter, lab.head().seq]
     assert {enter, lab.head().seq} <= set(disclosed(made))
 
 
-def test_an_exit_that_names_another_session_is_included_for_the_verifier(
-    lab: Lab,
-) -> None:
+def test_an_exit_that_names_another_session_is_included_for_the_verifier(lab: Lab) -> None:
     """Formats §8: the calls are known by their uuid, whatever their records name."""
     lab.start("S-3")
     with lab.calling("thought_record", session="S-3", ends=False) as call:
         enter = call.next_seq - 1
         payload: JSON = {"thought_id": f"R-{enter + 1}", "index": 0, "type": "plan"}
         thought = call.append("thought", {**payload, "content": "-", "prev": ZEROS}).seq
-        left = record.exit_payload(
-            enter=enter,
-            tool="thought_record",
-            outcome="ok",
-            code=None,
-            result_sha256=ZEROS,
-            duration_ms=1,
-        )
-        forged = call.append("call.exit", left, session="S-2").seq
+        forged = call.append("call.exit", left(enter, "thought_record"), session="S-2").seq
     assert {enter, thought, forged} <= set(disclosed(of_session(lab, "S-3")))
 
 

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess as Ended
-from types import TracebackType
 from typing import Any, Self
 
 from tests.support import engines
@@ -76,12 +75,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
         self._hang_up()
         try:
             self.process.wait(0 if problem else GOODBYE)

@@ -9,7 +9,6 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from colibri.core.report import Report
@@ -54,12 +53,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
         for directory in filter(None, (self.directory, self._elsewhere)):
             shutil.rmtree(directory, ignore_errors=True)

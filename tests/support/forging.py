@@ -229,7 +229,7 @@ def forge_member(log: Log, draft: Draft, chance: Random) -> None:
     elif draft.kind == "call.exit":
         body["repeats"] = chance.choice([None, seq])
     elif "server" in body:
-        known = {one.body["server"] for one in log.drafts if one.kind == "call.enter"}
+        known = {str(one.body["server"]) for one in log.drafts if one.kind == "call.enter"}
         body["server"] = chance.choice([*sorted(known), uuid("a third")])
 
 

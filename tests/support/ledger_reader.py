@@ -79,10 +79,14 @@ def records(database: Path) -> list[JSON]:
 def calls(database: Path, tool: str) -> list[Pair]:
     """Every call of a tool, in the order of the ledger."""
     with reading(database) as db:
-        named = db.engine.holds("body", f'"tool":"{tool}"')
-        rows = db.execute(
-            f"SELECT seq, kind, call, body FROM ledger WHERE {named} ORDER BY seq"
-        ).fetchall()
+        pairs = "kind = 'call.enter' OR kind = 'call.exit'"
+        rows = [
+            row
+            for row in db.execute(
+                f"SELECT seq, kind, call, body FROM ledger WHERE {pairs} ORDER BY seq"
+            )
+            if json.loads(row[3])["tool"] == tool
+        ]
     exits = {call: (seq, json.loads(body)) for seq, kind, call, body in rows if kind == "call.exit"}
     return [
         _pair(seq, tool, json.loads(body)["arguments"], *exits.get(call, (None, {})))

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Self
 
 MOST = 64  # machines of a network
@@ -55,12 +54,7 @@ class Machine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         subprocess.run(["ip", "link", "del", self._cable], check=False, capture_output=True)
         self._holder.kill()
         self._holder.wait()
