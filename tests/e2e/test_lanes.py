@@ -116,6 +116,7 @@ def test_a_ping_does_not_wait_for_a_verification(
 
 
 TEXTS, SIZE = 40, 16 * 1024
+IN_SKILLS = 5_000  # escaped they may be twelve times as long, and a skill's head has 64 KiB
 FROZE = (("-----BEGIN " + "PRIVATE KEY-----", "aa:        "), ("", "a("))  # the server, once
 
 
@@ -150,7 +151,8 @@ def test_a_ping_does_not_wait_for_texts_that_hurt_a_pattern(
     for number, text in enumerate(texts):
         folder = tmp_path / ".agents" / "skills" / f"x{number}"
         folder.mkdir(parents=True)
-        head = f"---\nname: x{number}\ndescription: y\nallowed-tools: {json.dumps(text)}\n---\n"
+        tools = json.dumps(text[:IN_SKILLS])
+        head = f"---\nname: x{number}\ndescription: y\nallowed-tools: {tools}\n---\n"
         (folder / "SKILL.md").write_text(head, encoding="utf-8", errors="replace")
     with Server(tmp_path, COLIBRI) as server:
         server.data("audit_session_start", session_id="S-1", intent="be hurt")
@@ -291,15 +293,12 @@ def test_reads_are_served_between_the_slices_of_a_verification(large: Path) -> N
     """Specification 3.10: between slices the read thread serves waiting calls."""
     with Server(large) as server:
         server.data("note", n=1)
-        already = len(calls(server.database, "verify"))
         slow = server.post_call("verify")
-        eventually(has_entered(server.database, "verify", already + 1), "the verification's enter")
         reads = [server.post_call("nap_read", ms=0) for _ in range(3)]
-        for read in reads:
-            assert server.answer(read)["result"]["isError"] is False
-        assert not is_answered(server, slow)
+        answers = {message["id"]: message for _ in range(4) if (message := server.receive())}
 
-        assert server.answer(slow)["result"]["structuredContent"]["data"]["valid"] is True
+        assert list(answers) == [*reads, slow]
+        assert answers[slow]["result"]["structuredContent"]["data"]["valid"] is True
 
 
 def test_a_verification_is_not_begun_in_the_middle_of_another(tmp_path: Path) -> None:
