@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import install
-from colibri.core.ledger import Entry, enter_payload, exit_payload
+from colibri.core.ledger import Entry, Said, enter_body, exit_body
 from colibri.store import deeds, ledger, proofs, sessions, task_changes, trail
 from colibri.store.claims import Asked
 from colibri.store.deeds import Arrival, Deed
@@ -238,13 +238,13 @@ class Builder:
         self._call = _new_call()
         self._named = {"session": None, "task": None, "agent": AGENT, **named}
         arguments = {f"{name}_id": id for name, id in named.items()} | (given or {})
-        payload = enter_payload(
+        payload = enter_body(
             server=SERVER, tool=tool, arguments=arguments, host_session=host_session
         )
         enter = self.record("call.enter", payload)
         if act is not None:
             act()
-        left = exit_payload(
+        left = exit_body(
             enter=enter.seq, tool=tool, outcome="ok", duration_ms=1, result_sha256="0" * 64
         )
         self.record("call.exit", left)
@@ -252,7 +252,7 @@ class Builder:
     def record(
         self,
         kind: str,
-        payload: dict[str, object],
+        payload: Said,
         *,
         session: str | None = None,
         task: str | None = None,

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from bench.stats import percentile
 from colibri.core import canonical
-from colibri.core.ledger import enter_payload, exit_payload
+from colibri.core.ledger import enter_body, exit_body
 from colibri.store import task_changes
 from colibri.store.postgres import roles, team
 from colibri.store.postgres.home import Home
@@ -99,7 +99,7 @@ def change(opened: Any) -> None:
 
         enter = append(
             "call.enter",
-            enter_payload(
+            enter_body(
                 server=SERVER,
                 tool="task_create",
                 arguments=FIELDS,
@@ -112,7 +112,7 @@ def change(opened: Any) -> None:
         task_changes.create(opened.db, append, fields=fields, now=AT)
         append(
             "call.exit",
-            exit_payload(
+            exit_body(
                 enter=enter.seq,
                 tool="task_create",
                 outcome="ok",

@@ -49,12 +49,12 @@ def test_genesis_commitment_and_leaf_hash_what_the_format_says() -> None:
 def test_the_texts_among_the_arguments_are_replaced_by_their_hash_and_size() -> None:
     """Specification 9.3: the text itself is in one place only."""
     arguments = {"title": "é", "description": None, "task_id": "T-0001", "depends_on": ["T-0002"]}
-    payload = ledger.enter_payload(server="s", tool="task_update", arguments=arguments)
+    payload = json.loads(ledger.enter_body(server="s", tool="task_update", arguments=arguments))
     digest = {"sha256": hashlib.sha256("é".encode()).hexdigest(), "size": 2}
     assert payload["arguments"] == arguments | {"title": digest}
     assert arguments["title"] == "é"
-    other = ledger.enter_payload(server="s", tool="ours", arguments={"content": ["é"]})
-    assert other["arguments"] == {"content": ledger.digest_of('["é"]')}
+    other = ledger.enter_body(server="s", tool="ours", arguments={"content": ["é"]})
+    assert json.loads(other)["arguments"] == {"content": ledger.digest_of('["é"]')}
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"1.5", b"NaN", b"{} {}", b"\xff", b"[" * 5_000])
@@ -66,10 +66,29 @@ def test_what_is_not_one_value_without_floats_is_not_loaded(data: bytes) -> None
 
 def test_a_refused_call_is_entered_with_the_size_and_hash_of_its_line() -> None:
     """Specification 4.4: arguments null, size and sha256 those of the request line."""
-    payload = ledger.enter_payload(server="s", tool="t", arguments=None, size=3, sha256="ab")
+    payload = json.loads(
+        ledger.enter_body(server="s", tool="t", arguments=None, size=3, sha256="ab")
+    )
     nobody = {"client": None, "host_session": None, "use": None}
     line = {"size": 3, "sha256": "ab"}
     assert payload == {"server": "s", "tool": "t", "arguments": None, **nobody, **line}
+
+
+@pytest.mark.parametrize("text", [None, "", "plain", 'é "\\ \x00\x1f\x7f\u2028 \U0001f426'])
+@pytest.mark.parametrize("number", [None, 0, 2**53 - 1])
+def test_what_is_written_faster_is_what_the_canonical_form_says(
+    text: str | None, number: int | None
+) -> None:
+    """Specification 9.1, of the two records that every call has."""
+    named, some = text or "", number or 0
+    of_enter = {"client": text, "host_session": text, "use": text, "size": number, "sha256": text}
+    enter = ledger.enter_body(server=named, tool=named, arguments={"a": [text, number]}, **of_enter)  # type: ignore[arg-type]
+    said = {"server": named, "tool": named, "arguments": {"a": [text, number]}, **of_enter}
+    assert enter == ledger.body("call.enter", said)
+    of_exit = {"code": text, "result_sha256": text, "repeats": number}
+    exit = ledger.exit_body(enter=some, tool=named, outcome="ok", duration_ms=some, **of_exit)  # type: ignore[arg-type]
+    said = {"enter": some, "tool": named, "outcome": "ok", "duration_ms": some, **of_exit}
+    assert exit == ledger.body("call.exit", said)
 
 
 @pytest.mark.parametrize("kind", ledger.KINDS)

@@ -74,9 +74,9 @@ def kinds(lab: Lab, numbers: list[int]) -> dict[str, int]:
     return found
 
 
-def left(enter: int, tool: str) -> JSON:
+def left(enter: int, tool: str) -> bytes:
     """The payload of an exit."""
-    return record.exit_payload(
+    return record.exit_body(
         enter=enter, tool=tool, outcome="ok", code=None, result_sha256=ZEROS, duration_ms=1
     )
 

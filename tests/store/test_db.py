@@ -45,7 +45,7 @@ NEWER = (*load_migrations(), NEXT)
 PROCESS = f"""
 import os, sys, time
 from uuid import uuid4
-from colibri.core.ledger import enter_payload
+from colibri.core.ledger import enter_body
 from colibri.store import ledger
 from colibri.store.sqlite import opening
 from colibri.store.sqlite.opening import open_writer
@@ -58,7 +58,7 @@ opened = open_writer(
 )
 with Transaction(opened.db, durable=True):
     chain = ledger.Chain(opened.db, {LOG!r}, lambda seq: os.urandom(32))
-    payload = enter_payload(server=str(uuid4()), tool="t", arguments={{}})
+    payload = enter_body(server=str(uuid4()), tool="t", arguments={{}})
     at = "2026-01-01T00:00:00.000000Z"
     chain.append("call.enter", payload, at=at, call=str(uuid4()))
 if sys.argv[2] == "die":

@@ -43,12 +43,12 @@ def no_pause() -> None:
     pass
 
 
-def enter(tool: str, **arguments: object) -> dict[str, object]:
-    return record.enter_payload(server=SERVER, tool=tool, arguments=arguments)
+def enter(tool: str, **arguments: object) -> bytes:
+    return record.enter_body(server=SERVER, tool=tool, arguments=arguments)
 
 
-def leave(seq: int, tool: str) -> dict[str, object]:
-    return record.exit_payload(enter=seq, tool=tool, outcome="ok", duration_ms=5)
+def leave(seq: int, tool: str) -> bytes:
+    return record.exit_body(enter=seq, tool=tool, outcome="ok", duration_ms=5)
 
 
 def write_story(db: AnyConnection) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from colibri.core.ledger import enter_payload
 from colibri.store import keys, thought_search
 from colibri.store.sqlite.connection import Connection
 from tests.store.conftest import Writer
@@ -171,13 +170,6 @@ def test_what_is_erased_during_the_verification_is_not_missed(lab: Lab) -> None:
     last = lab.head().seq
     lab.erase_everywhere(last - 2)
     assert lab.verify(upto=last).valid
-
-
-def test_an_enter_says_who_sent_it() -> None:
-    said = enter_payload(
-        server=SERVER, tool="t", arguments={}, client="c", host_session="h", use="u"
-    )
-    assert (said["client"], said["host_session"], said["use"]) == ("c", "h", "u")
 
 
 def test_a_dependency_that_was_given_up_leads_nowhere(lab: Lab) -> None:

@@ -55,7 +55,7 @@ class Target:
         try:
             validate = VALIDATORS.get(name)
             members = {} if validate is None else schema.recordable(validate(arguments))
-            self._answers.answer(request, {}, json.dumps({"x": members}).encode()[1:-1])
+            self._answers.answer(request, [], json.dumps({"x": members}).encode()[1:-1])
         except Invalid as refusal:
             self._answers.fail(request, -1, str(refusal.issues))
 

@@ -11,7 +11,7 @@ import apsw
 
 from colibri.core import ledger as record
 from colibri.core.errors import Refused
-from colibri.core.ledger import Entry
+from colibri.core.ledger import Entry, Said
 from colibri.core.report import Report
 from colibri.store import erasure, keys, ledger, proofs, sessions, task_changes, tasks, trail
 from colibri.store.claims import Asked
@@ -232,7 +232,7 @@ class Lab:
             call = Call(self, self._calls, named)
             arguments = {f"{name}_id": id for name, id in named.items() if id is not None}
             arguments |= {} if key is None else {"key": key}
-            payload = record.enter_payload(
+            payload = record.enter_body(
                 server=server,
                 tool=tool,
                 arguments=arguments,
@@ -244,7 +244,7 @@ class Lab:
             call.enter, call.arguments = enter.seq, arguments
             yield call
             if ends:
-                left = record.exit_payload(
+                left = record.exit_body(
                     enter=enter.seq,
                     tool=tool,
                     outcome="ok" if call.refusal is None else "refused",
@@ -364,7 +364,7 @@ class Call:
     def append(
         self,
         kind: str,
-        payload: dict[str, object],
+        payload: Said,
         *,
         session: str | None = None,
         task: str | None = None,

@@ -52,7 +52,8 @@ class Connection:
 
     def answer(self, request: Request, meta: JSON, *members: bytes) -> None:
         """Send an answer as the service does; an empty one is not sent."""
-        if line := self.answers.answer(request, meta, *members):
+        told = [json.dumps(meta).encode()[1:-1]] if meta else []
+        if line := self.answers.answer(request, told, *members):
             self._sent(line)
 
     def fail(self, request: Request, code: int, message: str) -> None:

@@ -61,9 +61,11 @@ def _fits(value: object, levels: int) -> bool:
             kind = type(item)
             if type(key) is not str or not key.isascii():
                 return False
-            if kind is int and -MAX_INTEGER <= item <= MAX_INTEGER:
+            if kind in _LEAVES or (kind is int and -MAX_INTEGER <= item <= MAX_INTEGER):
                 continue
-            if kind not in _LEAVES and not _fits(item, levels - 1):
+            if kind is list and levels > 1 and _LEAVES.issuperset(map(type, item)):
+                continue  # most lists are flat, and a call costs more than looking
+            if not _fits(item, levels - 1):
                 return False
         return True
     if isinstance(value, list) and levels:

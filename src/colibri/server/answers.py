@@ -43,11 +43,13 @@ class Answers:
 
     def __init__(self, version: str) -> None:
         self.server_info = {"name": "colibri", "title": "Colibri", "version": version}
+        self._server_info = b'"%b":%b' % (SERVER_INFO.encode(), canonical.dump(self.server_info))
         self.open: dict[str | int, Request] = {}
         self._lock = threading.Lock()
 
-    def answer(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
-        """The line that answers a call; the members of the result are JSON without the braces.
+    def answer(self, request: Request, meta: list[bytes], *members: bytes) -> bytes:
+        """The line that answers a call; the members of the result, and those of its `_meta`, are
+        JSON without the braces.
 
         Empty if the call was answered before.
         """
@@ -65,13 +67,13 @@ class Answers:
             del self.open[request.id]
             return True
 
-    def result_line(self, request: Request, meta: dict[str, object], *members: bytes) -> bytes:
+    def result_line(self, request: Request, meta: list[bytes], *members: bytes) -> bytes:
         tail = b""
         if request.modern:
             tail = b',"resultType":"complete"'
-            meta = {**meta, SERVER_INFO: self.server_info}
+            meta = [*meta, self._server_info]
         if meta:
-            tail += b',"_meta":' + canonical.dump(meta)
+            tail += b',"_meta":{%b}' % b",".join(meta)
         if not members:
             tail = tail.removeprefix(b",")
         id = b"%d" % request.id if isinstance(request.id, int) else dump(request.id)

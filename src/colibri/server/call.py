@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from colibri.core.ledger import Entry
+    from colibri.core.ledger import Entry, Said
     from colibri.server.answers import Request
     from colibri.store.ledger import Chain
     from colibri.store.sessions import Caller
@@ -179,7 +179,7 @@ class Call:
         self.task = _id(self.args, "task_id")
         self.repeats = None
 
-    def append(self, chain: "Chain", kind: str, payload: dict[str, object], at: str) -> "Entry":
+    def append(self, chain: "Chain", kind: str, payload: "Said", at: str) -> "Entry":
         return chain.append(
             kind,
             payload,

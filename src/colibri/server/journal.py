@@ -177,8 +177,8 @@ class Journal:
             return False
         return True
 
-    def receipt(self, entry: "Entry") -> dict[str, object] | None:
-        """A head that a client may keep as proof: it survives a power cut.
+    def receipt(self, entry: "Entry") -> bytes | None:
+        """A head that a client may keep as proof, as JSON: it survives a power cut.
 
         The call's exit record if that is synced, else the newest synced head, if any.
         """
@@ -186,7 +186,8 @@ class Journal:
         if recorder is None or (synced := recorder.synced) is None:
             return None
         head = entry if entry.seq <= synced.seq else synced
-        return {"log": recorder.log, "seq": head.seq, "head": head.leaf.hex()}
+        leaf = head.leaf.hex().encode()
+        return b'{"head":"%b","log":%b,"seq":%d}' % (leaf, recorder.log_json, head.seq)
 
     def owe_exit(self, call: "Call", outcome: "Outcome") -> None:
         """Let the next transaction write the exit of a call that was answered without one."""

@@ -2,6 +2,7 @@
 
 import threading
 
+from colibri.core import canonical
 from colibri.server.call import UnknownTool
 from colibri.server.stages import UNKNOWN_TOOL
 
@@ -88,9 +89,9 @@ class Outbox:
             if isinstance(call.refusal, UnknownTool):
                 return self._answers.fail(call.request, UNKNOWN_TOOL, str(call.refusal))
             return b""
-        meta: dict[str, object] = {}
+        meta = []
         if entry is not None and (receipt := self._journal.receipt(entry)) is not None:
-            meta["colibri/receipt"] = receipt
+            meta.append(b'"colibri/receipt":' + receipt)
         if call.redacted:
-            meta["colibri/redacted"] = call.redacted
+            meta.append(b'"colibri/redacted":' + canonical.dump(call.redacted))
         return self._answers.answer(call.request, meta, *outcome.members())

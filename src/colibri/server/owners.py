@@ -73,14 +73,12 @@ class Owners:
 
     # Far away.
 
-    def enter(
-        self, chain: "Any", call: "Call", caller: Caller, payload: "dict[str, object]"
-    ) -> "Any":
+    def enter(self, chain: "Any", call: "Call", caller: Caller, body: bytes) -> "Any":
         """Append the enter record, and let the database find the owner."""
         session, agent = call.owner
         opens = call.tool is not None and call.tool.session == "opened"
         entered = chain.enter(
-            payload,
+            body,
             call=call.id,
             task=call.task,
             session=session,

@@ -61,6 +61,7 @@ class Recorder:
         self.opened = opened
         self.gates = self._gates_now = gates
         self.log = opened.log
+        self.log_json = dump(self.log)
         # Rows changed since it was opened
         self.changes: Callable[[], int] = opened.db.total_changes
         self._ids = ids
@@ -202,7 +203,7 @@ class Recorder:
         if not chain.is_far:
             self._owners.find(call, caller, now)
         size, sha256 = call.digest or (None, None)
-        payload = form.enter_payload(
+        body = form.enter_body(
             server=self.server,
             tool=call.name,
             arguments=call.plain,
@@ -211,11 +212,12 @@ class Recorder:
             use=recordable(origin.use),
             size=size,
             sha256=sha256,
+            dump=dump,
         )
         if chain.is_far:
-            entered: Entry = self._owners.enter(chain, call, caller, payload)
+            entered: Entry = self._owners.enter(chain, call, caller, body)
             return entered
-        call.entry = call.append(chain, "call.enter", payload, now)
+        call.entry = call.append(chain, "call.enter", body, now)
         return call.entry
 
     def take_in(self, path: str) -> int:
@@ -248,7 +250,7 @@ class Recorder:
         self._owners.settle()  # of this very call, whose exit names the same owner
         if call.verified is not None:
             ledger.note_verified(self.opened.db, call.verified)
-        payload = form.exit_payload(
+        body = form.exit_body(
             enter=entered.seq,
             tool=call.name,
             outcome=outcome.outcome,
@@ -259,7 +261,7 @@ class Recorder:
         )
         self._owners.remember(call)
         self.seals = self.seals or (call.name == SEAL and outcome.outcome == "ok")
-        return call.append(chain, "call.exit", payload, self.utc())
+        return call.append(chain, "call.exit", body, self.utc())
 
 
 def _states(call: "Call") -> "Any":

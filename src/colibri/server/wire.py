@@ -225,7 +225,7 @@ class Wire:
         members = b'"tools":' + self._service.tool_list()
         if request.modern:
             members += b"," + dump(_CACHE_HINTS)[1:-1]
-        self._send(self._answers.result_line(request, {}, members))
+        self._send(self._answers.result_line(request, [], members))
 
     def _tools_call(self, request: Request) -> None:
         name = request.params.get("name")
@@ -263,7 +263,8 @@ class Wire:
         self, request: Request, result: dict[str, object], meta: dict[str, object] | None = None
     ) -> None:
         members = (dump(result)[1:-1],) if result else ()
-        self._send(self._answers.result_line(request, meta or {}, *members))
+        told = [dump(meta)[1:-1]] if meta else []
+        self._send(self._answers.result_line(request, told, *members))
 
 
 _HANDSHAKE_METHODS: "dict[str, Callable[[Wire, Request], None]]" = {

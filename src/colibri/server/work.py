@@ -110,7 +110,15 @@ class Work:
         call = self.call
         call.session = session or call.session
         call.task = task or call.task
-        return call.append(self._writing(), kind, payload, self.now)
+        return self._writing().append(
+            kind,
+            payload,
+            at=self.now,
+            call=call.id,
+            session=call.session,
+            task=call.task,
+            agent=call.agent,
+        )
 
     def _writing(self) -> "Chain":
         if self._chain is None:

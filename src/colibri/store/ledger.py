@@ -4,7 +4,7 @@ Nothing here begins a write transaction: a Chain lives inside one that its calle
 what keeps two processes from extending the same head.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -95,7 +95,7 @@ class Chain:
     def append(
         self,
         kind: str,
-        payload: Mapping[str, object],
+        payload: record.Said,
         *,
         at: str,
         call: str,

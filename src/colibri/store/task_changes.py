@@ -39,7 +39,7 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
     ask_create(db, fields["depends_on"])
     number = _next_number(db)
     id = task_id(number)
-    fields = {**fields, "status": Status.INIT, "depends_on": _distinct(fields["depends_on"])}
+    fields = {**fields, "status": Status.INIT.value, "depends_on": _distinct(fields["depends_on"])}
     dependencies = dependencies_of(db, fields["depends_on"])
     head = {"task_id": id, "version": 1}
     made = {name: [None, fields[name]] for name in FIELDS}

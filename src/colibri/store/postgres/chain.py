@@ -4,7 +4,7 @@ Their numbers and leaves come back with a later answer. That suits the enter and
 calls, which name no number of their own; and not TEST mode, whose nonces depend on the number.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from colibri.core import ledger as record
@@ -71,7 +71,7 @@ class FarChain:
     def append(
         self,
         kind: str,
-        payload: Mapping[str, object],
+        payload: record.Said,
         *,
         at: str,
         call: str,
@@ -85,7 +85,7 @@ class FarChain:
 
     def enter(  # noqa: PLR0913 - see enter_call in 0003_trail.sql
         self,
-        payload: Mapping[str, object],
+        body: bytes,
         *,
         call: str,
         task: str | None,
@@ -96,7 +96,6 @@ class FarChain:
         minutes: float,
     ) -> Coming:
         """Append the enter record of a call."""
-        body = record.body("call.enter", payload, self._dump)
         owner = (session, task, agent, seeks)
         of = (caller.server, caller.client, caller.host_session, min(minutes, LONGEST))
         values = (call, *owner, *of, self._nonce(0), body)
