@@ -254,7 +254,7 @@ def _play(lab: Lab, name: str, command: Sequence[str], tasks: int, cut: float) -
     with (
         Cluster().make() as database,
         machines(MACHINES) as hosts,
-        Way(database.socket, [machine.hub for machine in hosts]) as way,
+        Way(database, [machine.hub for machine in hosts]) as way,
         ExitStack() as stack,
     ):
         plan = Plan(lab, name, database, command)

@@ -1,6 +1,7 @@
 """Servers on machines of their own, some way from one PostgreSQL, all claiming and moving tasks."""
 
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -14,12 +15,14 @@ from tests.support import cluster, network
 from tests.support.client import COLIBRI, JSON, Server
 from tests.support.cluster import Cluster, execute, make_schema, missing, verified
 from tests.support.network import machines
+from tests.support.postgres_keeper import SUPERUSER
 from torture import ControlFailed, Lab, Trial, Violation
 
 SCHEMA = "team"
 SERVERS, FEW = 32, 4
 FEWER = (8, 1)  # of them, at the distance of most databases: how fast is one log, and one server?
 NEAR = 1.0  # milliseconds there and back
+TRIPS = 25  # by which such a distance is measured
 DISTANCES = (0.2, 1.0, 20.0)  # milliseconds there and back
 MANY = 200  # calls of each server, with which the trial is the full one
 STEPS = (["GATHER", "ANALYZE"], ["PLAN", "APPLY"], ["VERIFY", "DONE"])
@@ -106,8 +109,9 @@ INITIALIZE = {
 class Way:
     """The proxy between the machines and the database, in a process of its own."""
 
-    def __init__(self, socket: str, hosts: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "tests.support.far", socket, "0", *hosts]
+    def __init__(self, database: Cluster, hosts: Sequence[str]) -> None:
+        command = [sys.executable, "-m", "tests.support.far", database.socket, "0", *hosts]
+        self._direct = database.url(SUPERUSER)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -121,6 +125,14 @@ class Way:
         self._process.communicate()
 
     def lengthen(self, trip_ms: float) -> None:
+        """Let a trip take so long: what the proxy takes on top is measured and taken off."""
+        self._delay(trip_ms)
+        if trip_ms:
+            through = f"postgresql://{SUPERUSER}@{self.hosts[0]}:{self.port}/postgres"
+            takes = _trip_ms(through) - _trip_ms(self._direct)
+            self._delay(max(0.0, 2 * trip_ms - takes))
+
+    def _delay(self, trip_ms: float) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{trip_ms}\n")
         self._process.stdin.flush()
@@ -129,6 +141,19 @@ class Way:
     def _said(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline()
+
+
+def _trip_ms(url: str) -> float:
+    """What the shortest question takes, there and back: the median of some."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as asking:
+        times = []
+        for _ in range(TRIPS):
+            began = time.perf_counter()
+            asking.execute("SELECT 1")
+            times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1000
 
 
 def all_at_once(jobs: Sequence[Callable[[], object]]) -> None:
@@ -157,7 +182,7 @@ def team(lab: Lab, name: str, servers: int) -> Iterator[tuple[Cluster, Way, list
     with (
         Cluster().make() as database,
         machines(servers) as hosts,
-        Way(database.socket, [machine.hub for machine in hosts]) as way,
+        Way(database, [machine.hub for machine in hosts]) as way,
         ExitStack() as stack,
     ):
         make_schema(database, SCHEMA)

@@ -106,7 +106,7 @@ def test_a_start_names_only_some_of_very_many_sessions(tmp_path: Path) -> None:
     with Server(tmp_path, COLIBRI) as server:
         for number in range(40):
             note = start(server, f"S-{number}")["note"]
-        assert "S-0" in note
+        assert note.endswith(" more")
         assert len(note) < 400
         assert owner(server) == (None, None)
 

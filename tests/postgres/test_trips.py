@@ -34,7 +34,7 @@ TRIPS = {
     "task_update of texts": 2,
     "thought_record": 2,
     "skill_list": 2,
-    "task_next_actions to claim, while others hold some": 3,
+    "task_next_actions to claim, while others hold some": 2,
     "task_get": 3,
     "merkle_root": 3,
 }

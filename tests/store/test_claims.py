@@ -1,17 +1,19 @@
 """store/claims.py: who holds a task, until when, and who must claim it again."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
 from colibri.core.errors import Refused
-from colibri.store import claims, sessions
+from colibri.store import claims, sessions, tasks
 from colibri.store.claims import Asked, Taken
 from colibri.store.tasks import Filter, get
 from tests.support.ledger_writer import Lab, in_memory
 from tests.support.query_plans import plans
 
 MINUTES = 1.5
+NINE = partial(tasks.queue, most=9)
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_claim_lives_until_its_time_is_over_and_a_future_sign_counts_as_now(
     with pytest.raises(Refused) as refused:
         claims.settle(lab.db, get(lab.db, "T-0001"), asked(lab, now))
     assert (refused.value.code, refused.value.fields["is_alive"]) == ("ERR_CLAIMED", True)
-    queue, others = claims.queue(lab.db, Filter(), 9, "S-2", now=now, minutes=MINUTES)
+    queue, others = claims.queue(lab.db, Filter(), NINE, "S-2", now=now, minutes=MINUTES)
     assert ([task.task_id for task in queue], others) == (["T-0002"], 1)
 
 
@@ -64,7 +66,7 @@ def test_a_dead_claim_is_taken_with_the_last_sign_and_whole_minutes(
     claim = claims.settle(lab.db, get(lab.db, "T-0001"), asked(lab, now))
     taken = Taken(sign.seq, int(delta.total_seconds() // 60))
     assert (claim.holder, claim.taken, claim.loser) == ("S-2", taken, "S-1")
-    queue, others = claims.queue(lab.db, Filter(), 9, "S-2", now=now, minutes=MINUTES)
+    queue, others = claims.queue(lab.db, Filter(), NINE, "S-2", now=now, minutes=MINUTES)
     assert ([task.task_id for task in queue], others) == (["T-0001", "T-0002"], 0)
 
 

@@ -110,15 +110,7 @@ class Work:
         call = self.call
         call.session = session or call.session
         call.task = task or call.task
-        return self._writing().append(
-            kind,
-            payload,
-            at=self.now,
-            call=call.id,
-            session=call.session,
-            task=call.task,
-            agent=call.agent,
-        )
+        return call.append(self._writing(), kind, payload, self.now)
 
     def _writing(self) -> "Chain":
         if self._chain is None:

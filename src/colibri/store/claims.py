@@ -9,7 +9,7 @@ again before it changes anything: it may have slept through what others did.
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from colibri.core.errors import Refused
 from colibri.core.ledger import HUMAN
@@ -17,6 +17,8 @@ from colibri.store import sessions, tasks
 from colibri.store.connection import Connection
 from colibri.store.sessions import Session, Sign
 from colibri.store.tasks import Filter, Task
+
+T = TypeVar("T")
 
 _MOST_FREE = 3  # tasks that a refusal offers instead
 
@@ -83,31 +85,39 @@ def end(db: Connection, session: str) -> None:
 
 
 def queue(
-    db: Connection, wanted: Filter, most: int, session: str | None, *, now: str, minutes: float
-) -> tuple[list[Task], int]:
-    """What a session can work on, at most so much: what it holds, then what is free or whose claim
-    is dead; and how many tasks others hold that could be worked on.
+    db: Connection,
+    wanted: Filter,
+    find: Callable[..., list[T]],
+    session: str | None,
+    *,
+    now: str,
+    minutes: float,
+) -> tuple[list[T], int]:
+    """What a session can work on: what it holds, then what is free or whose claim is dead; and how
+    many tasks others hold that could be worked on. `find` is a function like `tasks.first`.
     """
     since = sessions.before(now, minutes)
     holders = held(db, wanted, session)
     others = {holder: count for holder, count, sign in holders if (sign or "") > since}
     mine, living = [], [*others]
     if session is not None:
-        mine = tasks.queue(db, wanted._replace(holder=session), most)
+        mine = find(db, wanted._replace(holder=session))
         living.append(session)
     has_dead = len(others) < len(holders)
-    rest = tasks.queue(db, wanted, most, besides=living if has_dead else None)
-    return [*mine, *rest][:most], sum(others.values())
+    rest = find(db, wanted, besides=living if has_dead else None)
+    return [*mine, *rest], sum(others.values())
 
 
-def ask_queue(db: Connection, wanted: Filter, most: int, session: str | None) -> None:
+def ask_queue(
+    db: Connection, wanted: Filter, find: Callable[..., list[T]], session: str | None
+) -> None:
     """Look ahead to what `queue` asks, if no claim is dead."""
     reads: list[Callable[[], object]] = [
         partial(held, db, wanted, session),
-        partial(tasks.queue, db, wanted, most, besides=None),
+        partial(find, db, wanted, besides=None),
     ]
     if session is not None:
-        reads.append(partial(tasks.queue, db, wanted._replace(holder=session), most))
+        reads.append(partial(find, db, wanted._replace(holder=session)))
     db.look_ahead(reads)
 
 

@@ -101,7 +101,13 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
     """
     session = change.asked.session
     ask_update(db, id, session and session.session_id, with_thought=bool(change.record_thought))
-    task = get(db, id)
+    return update_row(db, append, get(db, id), change)
+
+
+def update_row(db: Connection, append: Append, task: Task, change: Change) -> Task:
+    """The same to a task that was read in this transaction; without its dependencies, if these stay
+    as they are.
+    """
     claim = claims.settle(db, task, change.asked)
     check_version(task, change.expected_version)
     check_open(task)
@@ -112,7 +118,7 @@ def update(db: Connection, append: Append, id: str, change: Change) -> Task:
         check_cycle(db, task, [other.number for other in dependencies])
     with_thought = change.record_thought is not None
     check_moves(db, task, change.steps, dependencies, with_thought=with_thought)
-    gate = _gate(db, id, change)
+    gate = _gate(db, task.task_id, change)
     if change.record_thought is not None:
         change.record_thought()
     wanted = {**fields, "holder": claim.holder}

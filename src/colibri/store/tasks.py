@@ -146,20 +146,46 @@ def queue(
 
     Besides what these sessions hold; of None, besides what any session holds.
     """
+    found = list(starmap(Task, _ready(db, LISTED, wanted, most, besides)))
+    _check_exact(found)
+    return found
+
+
+def first(
+    db: Connection, wanted: Filter, *, besides: Sequence[str] | None = ()
+) -> list[tuple[Task, bool]]:
+    """The first of the queue, if there is one: whole but for its dependencies, and whether a
+    thought is about its current attempt.
+    """
+    rows = _ready(db, (*COLUMNS, _HAS_EVIDENCE), wanted, 1, besides)
+    found = [(Task(*row), bool(has_evidence)) for *row, has_evidence in rows]
+    _check_exact([task for task, _ in found])
+    return found
+
+
+_HAS_EVIDENCE = (
+    "EXISTS (SELECT 1 FROM thoughts WHERE task = tasks.task_id AND seq > tasks.attempt_seq)"
+)
+
+
+def _ready(
+    db: Connection,
+    columns: Sequence[str],
+    wanted: Filter,
+    most: int,
+    besides: Sequence[str] | None,
+) -> Cursor:
     clause, values = _clause(wanted)
     if besides is None:
         clause += " AND holder IS NULL"
     elif besides:
         clause += f" AND (holder IS NULL OR holder NOT IN ({', '.join('?' * len(besides))}))"
         values += besides
-    rows = db.execute(
-        f"SELECT {', '.join(LISTED)} FROM tasks WHERE is_ready = 1{clause}"
+    return db.execute(
+        f"SELECT {', '.join(columns)} FROM tasks WHERE is_ready = 1{clause}"
         " ORDER BY urgency, remaining, number LIMIT ?",
         (*values, most),
     )
-    found = list(starmap(Task, rows))
-    _check_exact(found)
-    return found
 
 
 def held(

@@ -1,7 +1,8 @@
 """task_next_actions: what an agent can work on now, and taking the first of it."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -40,7 +41,7 @@ class Queue(Answer):
 
 def _reads(db: Connection, args: NextActions, session: str | None) -> list[Read]:
     wanted = Filter(project=args.project, assignee=args.assignee)
-    queue: Read = partial(claims.ask_queue, db, wanted, _most(args), session)
+    queue: Read = partial(claims.ask_queue, db, wanted, _find(args), session)
     return [*session_reads(db, session), queue, partial(tasks.count_ready, db, wanted)]
 
 
@@ -59,19 +60,18 @@ def next_actions(work: Work, args: NextActions) -> Queue:
     wanted = Filter(project=args.project, assignee=args.assignee)
     minutes = work.config.claim_minutes
     found, others = claims.queue(
-        work.db, wanted, _most(args), work.session, now=work.now, minutes=minutes
+        work.db, wanted, _find(args), work.session, now=work.now, minutes=minutes
     )
     total = tasks.count_ready(work.db, wanted) - others
     proven = None
-    if args.claim and found:
-        (free,) = found
-        ask = partial(task_changes.ask_update, work.db, free.task_id, work.session)
-        evidence = partial(task_needs.with_evidence, work.db, [free.number])
-        work.db.look_ahead((partial(ask, with_thought=False), evidence))
-        proven = evidence()  # a claim changes nothing about it
+    if args.claim:
         change = Change(asked=asked(work, session, claim=True, moves=False))
-        found = [task_changes.update(work.db, work.record, free.task_id, change)]
+        proven = {task.number for task, has_evidence in found[:1] if has_evidence}
+        found = [
+            task_changes.update_row(work.db, work.record, task, change) for task, _ in found[:1]
+        ]
     actions = []
+    found = found[: args.limit]
     every = task_needs.all_needs(work.db, found, work.rules, proven)
     for task, needs in zip(found, every, strict=True):
         told = task.description if args.claim else UNSET
@@ -79,8 +79,8 @@ def next_actions(work: Work, args: NextActions) -> Queue:
     return Queue(actions, total, others)
 
 
-def _most(args: NextActions) -> int:
-    return 1 if args.claim else args.limit
+def _find(args: NextActions) -> Callable[..., list[Any]]:
+    return tasks.first if args.claim else partial(tasks.queue, most=args.limit)
 
 
 TOOLS: tuple[Tool, ...] = (next_actions,)
