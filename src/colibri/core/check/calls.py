@@ -31,6 +31,14 @@ _MADE_BY: dict[str, Sequence[tuple[tuple[str, ...], int, int]]] = {
     "task_update": ((("thought",), 0, 1), (("task",), 0, 8), (("task.text",), 0, 1)),
     "task_next_actions": ((("task",), 0, 1),),
 }
+# Those of which one suffices: most calls have no more.
+_ALONE = frozenset(
+    (tool, kind)
+    for tool, made in _MADE_BY.items()
+    for kinds, _, _ in made
+    for kind in kinds
+    if all(least == 0 or others is kinds for others, least, _ in made)
+)
 _NO_TOOL = ""
 REPEATED = ("task_create", "thought_record")  # the tools that take a key
 # The texts among a tool's arguments, in whose place is a digest.
@@ -40,7 +48,10 @@ _TEXTS = {
     "task_create": TEXT_FIELDS,
     "task_update": (*TEXT_FIELDS, "content"),
 }
-_FULL = 13  # what is kept of an open call: its enter, what it names and says, and ten changes
+_BARE, _FULL = (
+    3,
+    13,
+)  # what is kept of an open call: its enter, what it names and says, and ten changes
 _PART = 250_000  # ids that are compared at once
 
 Change = tuple[Row, Any]  # with its payload, or None
@@ -130,16 +141,20 @@ class Calls:
         return [change.task for change, _ in changes if change.kind == "thought"]
 
     def _leave(self, row: tuple[Any, ...], call: str, named: Names, said: Exit) -> None:
-        if call not in self._open:
+        opened = self._open.pop(call, None)
+        if opened is None:
             self._miss_enter(row[0], said)
             return
         if self._keep:
             self._closed.add(call)
-        enter, entered, begun, *changes = self._open.pop(call)
+        changes: Sequence[Change] = ()
+        if len(opened) == _BARE:
+            enter, entered, begun = opened
+        else:
+            enter, entered, begun, *changes = opened
+            self._tasks.end_call(changes)
         if named != entered:
             self._compare_names(entered, _row(row))
-        if changes:
-            self._tasks.end_call(changes)
         is_ok = said.outcome == "ok"
         if said.enter != enter[0] or (begun is not None and begun.tool != said.tool):
             self._note(row[0], "bad-pair", "another enter or tool")
@@ -195,6 +210,8 @@ class Calls:
 
     def _judge_changes(self, changes: Sequence[Change], tool: str, exit: int | None) -> bool:
         """Whether a call has made the changes that its tool makes."""
+        if len(changes) == 1 and (tool, changes[0][0][2]) in _ALONE:
+            return True
         at, is_missing = _fitting(tuple([row[2] for row, _ in changes]), tool)
         if at == len(changes) and not is_missing:
             return True
