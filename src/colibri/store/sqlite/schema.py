@@ -125,7 +125,12 @@ def upto(steps: Sequence[Migration], version: int) -> list[Migration]:
 
 def integrity_check(db: Connection, table: str | None = None) -> list[str]:
     """What SQLite finds wrong with the file or a table, the contents of each index included."""
-    return _told(db, "integrity_check", table)
+    try:
+        return _told(db, "integrity_check", table)
+    except apsw.CorruptError:  # it gives up at some pages that quick_check names
+        if found := quick_check(db, table):
+            return found
+        raise
 
 
 def quick_check(db: Connection, table: str | None = None) -> list[str]:
