@@ -64,14 +64,12 @@ def next_actions(work: Work, args: NextActions) -> Queue:
     )
     total = tasks.count_ready(work.db, wanted) - others
     proven = None
+    found = found[: 1 if args.claim else args.limit]
     if args.claim:
         change = Change(asked=asked(work, session, claim=True, moves=False))
-        proven = {task.number for task, has_evidence in found[:1] if has_evidence}
-        found = [
-            task_changes.update_row(work.db, work.record, task, change) for task, _ in found[:1]
-        ]
+        proven = {task.number for task, has_evidence in found if has_evidence}
+        found = [task_changes.update_row(work.db, work.record, task, change) for task, _ in found]
     actions = []
-    found = found[: args.limit]
     every = task_needs.all_needs(work.db, found, work.rules, proven)
     for task, needs in zip(found, every, strict=True):
         told = task.description if args.claim else UNSET

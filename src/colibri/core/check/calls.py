@@ -48,10 +48,8 @@ _TEXTS = {
     "task_create": TEXT_FIELDS,
     "task_update": (*TEXT_FIELDS, "content"),
 }
-_BARE, _FULL = (
-    3,
-    13,
-)  # what is kept of an open call: its enter, what it names and says, and ten changes
+_BARE = 3  # what is kept of an open call: its enter, what it names, what it says,
+_FULL = 13  # and ten changes
 _PART = 250_000  # ids that are compared at once
 
 Change = tuple[Row, Any]  # with its payload, or None

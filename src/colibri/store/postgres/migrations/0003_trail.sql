@@ -62,8 +62,9 @@ BEGIN
     END IF;
 END $$;
 
--- The enter record of a call, under the lock of the head, and whose call it is: of the session that it names, else of the one
--- in which its caller works if `seeks`; and of the agent that it names, else of that session's.
+-- The enter record of a call, under the lock of the head, and whose call it is: of the session that
+-- it names, else of the one in which its caller works if `seeks`; and of the agent that it names,
+-- else of that session's.
 CREATE FUNCTION enter_call(
     new_call text, new_session text, new_task text, new_agent text, seeks boolean,
     of_server text, of_client text, of_host_session text, minutes double precision,
