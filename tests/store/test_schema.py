@@ -105,6 +105,54 @@ def test_whatever_is_dropped_replaced_or_added_is_found(
         assert backup.check(copy, head=None, pause=lambda: None) != []
 
 
+def test_a_change_made_while_the_database_is_being_opened_is_found(
+    path: str, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after the schema was compared: what a connection sees then is not taken for ours."""
+    with writer():
+        pass
+    compare = expected.require
+    made: list[str] = []
+
+    def compare_then_intrude(db: Any, name: str, migrations: Any) -> None:
+        compare(db, name, migrations)
+        made.append(f"more{len(made)}")
+        intrude(path, run(f"CREATE VIEW {made[-1]} AS SELECT 1"))
+        compared.setattr(expected, "require", lambda *_: None)
+
+    with monkeypatch.context() as compared:
+        compared.setattr(expected, "require", compare_then_intrude)
+        with (
+            writer() as opened,
+            pytest.raises(Damaged, match="the view more0 was added"),
+            Change(opened.db, opened.watch, durable=False),
+        ):
+            raise AssertionError("it must not come to this")
+    intrude(path, run("DROP VIEW more0"))
+    with monkeypatch.context() as compared:
+        compared.setattr(expected, "require", compare_then_intrude)
+        with (
+            closing(open_reader(path)) as reader,
+            pytest.raises(Damaged, match="the view more1 was added"),
+            reader,
+        ):
+            raise AssertionError("it must not come to this")
+
+
+def test_a_server_that_runs_can_verify_what_was_changed_before_its_reader_was_opened(
+    path: str, writer: Writer
+) -> None:
+    with writer():
+        pass
+    intrude(path, view_in_place)
+    with closing(open_reader(path, in_use=True)) as reader:
+        with pytest.raises(Damaged, match="the schema of the database was changed"), reader:
+            raise AssertionError("it must not come to this")
+        with pytest.raises(Damaged), reader:  # and not only once
+            raise AssertionError("it must not come to this")
+        assert expected.foreign(reader) != []
+
+
 def test_what_is_different_is_named(path: str, writer: Writer) -> None:
     with writer():
         pass

@@ -51,6 +51,7 @@ class Home:
             least=1 if older else None,
             untouched=untouched,
             any_schema=unchecked,
+            in_use=watched or patience is not None,
             watch_files=watched,
         )
         if patience is not None:

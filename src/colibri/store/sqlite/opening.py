@@ -112,6 +112,7 @@ def open_reader(
     least: int | None = None,
     untouched: bool = False,
     any_schema: bool = False,
+    in_use: bool = False,
     watch_files: bool = False,
 ) -> Reader:
     """A read-only connection to an existing database of the current version; creates nothing.
@@ -119,7 +120,9 @@ def open_reader(
     `least` also accepts older schema versions from that one on. SQLite may still add `-shm` and an
     empty `-wal`. If it cannot, or with `untouched`, and there is no `-wal`, nobody is writing and
     the file is read as immutable. `any_schema` skips the schema check, which is then up to the
-    caller. `watch_files` is for long use: each transaction begins with a check of the files.
+    caller. `in_use` leaves it to the first transaction, so that a database whose schema was changed
+    after a server opened it can still be verified. `watch_files` is for long use: each transaction
+    begins with a check of the files.
     """
     require_sqlite(library_version())
     steps = load_migrations() if migrations is None else migrations
@@ -132,7 +135,7 @@ def open_reader(
             )
         db = _connect_reader(path, untouched=untouched)
         try:
-            _prepare(db, path, steps, least, any_schema=any_schema)
+            _prepare(db, path, steps, least, any_schema=any_schema, in_use=in_use)
             if watch_files:
                 db.also = partial(check_place, look(os.path.realpath(path)))
         except BaseException:
@@ -156,7 +159,13 @@ def _connect_reader(path: str, *, untouched: bool) -> Reader:
 
 
 def _prepare(
-    db: Reader, path: str, steps: Sequence[Migration], least: int | None, *, any_schema: bool
+    db: Reader,
+    path: str,
+    steps: Sequence[Migration],
+    least: int | None,
+    *,
+    any_schema: bool,
+    in_use: bool,
 ) -> None:
     """Check version and schema; unless `any_schema`, watch the schema from here on."""
     latest = steps[-1].version
@@ -168,6 +177,7 @@ def _prepare(
             db.execute(CACHE)
         return
     known = upto(steps, found)
-    expected.require(db, path, known)
+    if not in_use:
+        expected.require(db, path, known)
     db.execute(CACHE)
     db.watch = Watch(db, known)

@@ -2,7 +2,8 @@
 
 SQLite follows a schema change by another program from the next statement on. So each transaction
 first asks whether anybody else has written (`data_version`), which costs 1 µs, and if so, whether
-the schema changed.
+the schema changed. The first transaction of a connection always compares the schema: whatever was
+seen before it may have changed since.
 """
 
 import sys
@@ -17,20 +18,25 @@ from colibri.store.sqlite.schema import Migration
 from colibri.store.sqlite.transaction import Transaction
 
 
+_UNKNOWN = -1
+
+
 class Watch:
-    """What a connection knows of the schema."""
+    """What a connection knows of the schema that these migrations made."""
 
     __slots__ = ("_data", "_db", "_migrations", "_schema", "_version")
 
     def __init__(self, db: Connection, migrations: Sequence[Migration]) -> None:
         self._db = db
         self._migrations = migrations
-        self._version = version(db)
-        self._schema = number(db, "PRAGMA schema_version")
-        self._data = number(db, "PRAGMA data_version")
+        self._version = migrations[-1].version
+        self._schema = self._data = _UNKNOWN
 
     def check(self) -> None:
-        """Damaged if another program migrated the database or changed its schema."""
+        """Damaged if another program migrated the database or changed its schema.
+
+        Call it in a transaction, so that all of this is about the same moment.
+        """
         data = number(self._db, "PRAGMA data_version")
         if data != self._data:
             self._check_versions()
