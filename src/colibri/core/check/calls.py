@@ -48,6 +48,7 @@ _TEXTS = {
     "task_create": TEXT_FIELDS,
     "task_update": (*TEXT_FIELDS, "content"),
 }
+_WITH_TEXT = frozenset({"thought", "session.open", "session.resume"})
 _BARE = 3  # what is kept of an open call: its enter, what it names, what it says,
 _FULL = 13  # and ten changes
 _PART = 250_000  # ids that are compared at once
@@ -229,22 +230,27 @@ class Calls:
 
     def _judge_digests(self, enter: Any, begun: Enter, changes: Sequence[Change]) -> None:
         """Hold the digest of each text among the arguments against the text that was recorded."""
-        seq, task, arguments = enter[0], enter[5], begun.arguments or {}
+        arguments = begun.arguments or {}
         for name in _TEXTS.get(begun.tool, ()):
-            digest = arguments.get(name)
+            digest: Any = arguments.get(name)
             if digest is None and name == "content":
                 digest = text_of_thought(arguments)
             if digest is None:
                 continue
-            text = self._recorded(task, name, changes)
-            if text is not UNKNOWN and not _is_of(digest, text):
-                self._note(seq, "wrong-digest", f"{name} is not the one that was recorded")
+            text = self._recorded(enter[5], name, changes)
+            if text is UNKNOWN:
+                continue
+            data = None if text is None else text.encode()
+            told = digest.sha256, digest.size
+            if data is None or told != (sha256(data).hexdigest(), len(data)):
+                detail = f"{name} is not the one that was recorded"
+                self._note(enter[0], "wrong-digest", detail)
 
     def _recorded(self, task: str | None, name: str, changes: Sequence[Change]) -> Any:
         """A text that a call recorded or left as it was; UNKNOWN if it is erased."""
         if name not in TEXT_FIELDS:  # of such a call the first change is the text's
             row, said = changes[0] if changes else (None, None)
-            if row is None or row.kind not in ("thought", "session.open", "session.resume"):
+            if row is None or row[2] not in _WITH_TEXT:
                 return None
             return getattr(said, name, UNKNOWN)  # who goes on keeps the intent that there was
         for row, said in changes:
@@ -270,10 +276,3 @@ def _fitting(made: tuple[str, ...], tool: str) -> tuple[int, bool]:
         is_missing = is_missing or end - at < least
         at = end
     return at, is_missing
-
-
-def _is_of(digest: Any, text: str | None) -> bool:
-    data = None if text is None else text.encode()
-    return (
-        data is not None and digest.sha256 == sha256(data).hexdigest() and digest.size == len(data)
-    )

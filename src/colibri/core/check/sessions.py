@@ -85,7 +85,7 @@ class Sessions:
         self.rows: list[tuple[Any, ...]] = []
         # Whoever a record names: the last sign of life, and whether a seal went by
         self.signs: dict[str, int] = {}
-        self._ended: set[str] = set()
+        self.ended: set[str | None] = set()
         self._found = found
         self._only = only
 
@@ -131,10 +131,6 @@ class Sessions:
         if is_sign:
             self.signs[row.session] = row.seq
 
-    def is_over(self, id: str | None) -> bool:
-        """Whether a record has sealed a session; nobody's is never over."""
-        return id in self._ended
-
     def thought(self, row: Row, said: Thought | None, caller: Callers) -> None:
         """A thought record; one that is erased keeps its place."""
         session = self._going_on(row, "thought-after-seal", caller)
@@ -153,7 +149,7 @@ class Sessions:
 
     def seal(self, row: Row, said: Seal, caller: Callers | None) -> None:
         """A session.seal record."""
-        self._ended.add(row.session or "")
+        self.ended.add(row.session or "")
         session = self._going_on(row, "second-seal", caller)
         if session is None:
             return

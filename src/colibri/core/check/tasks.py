@@ -20,7 +20,7 @@ _NOTHING = dict.fromkeys((*HELD_FIELDS, *TEXT_FIELDS), UNKNOWN)
 _NO_TEXTS = dict.fromkeys(TEXT_FIELDS, UNKNOWN)
 _RETRY = ("VERIFY", "GATHER")
 _OF_TASKS = ("task", "task.text")  # the kinds of records that change them
-_MOVES = {str(old): new for old, new in TRANSITIONS.items()}
+_MOVES = {str(old): frozenset(map(str, new)) for old, new in TRANSITIONS.items()}
 
 Made = Mapping[str, Any]  # field → [old, new]
 Texts = TaskTexts | None  # None: erased
@@ -65,6 +65,7 @@ class _Step(NamedTuple):
     expected: int
     version: int
     attempt: int
+    taken: Taken | None  # from another session
 
 
 class Tasks:
@@ -106,16 +107,17 @@ class Tasks:
             return
         self._release(task)
         if first:
-            self._judge_creation(step, said)
+            self._judge_creation(step)
         else:
             self._judge_change(task, step)
-            self._judge_holder(task, step, said, reasons)
+            self._judge_holder(task, step, reasons)
         if "depends_on" in step.made:
             self._link(id, task.values["depends_on"], step.made["depends_on"][1])
         task.tell(None if step.erased else step.made)
-        if first or task.values["status"] in TERMINAL:
+        new = task.values["status"]
+        if first or new in TERMINAL:
             task.values["holder"] = None  # 11
-        if (old, task.values["status"]) == _RETRY:
+        if (old, new) == _RETRY:
             task.began = row.seq
         task.version, task.attempt, task.call = step.version, step.attempt, row.call
         task.updated_at, task.has_text, task.is_new = row.at, step.is_text, first
@@ -155,9 +157,9 @@ class Tasks:
         wrong = [name for name, value in expected.items() if not _holds(row[name], name, value)]
         return f"{row['task_id']}: its records say otherwise: {', '.join(wrong)}" if wrong else None
 
-    def _judge_creation(self, step: _Step, said: TaskFields | Texts) -> None:
+    def _judge_creation(self, step: _Step) -> None:
         """Which rules of §6 a task's first record breaks, by their numbers."""
-        if _taken(said) is not None:
+        if step.taken is not None:
             self._note(step.row, "wrong-takeover")  # 12
         is_whole = not step.is_text and _is_creation(step.made, FIELDS)
         if not is_whole or (step.version, step.attempt) != (1, 1):
@@ -196,16 +198,13 @@ class Tasks:
 
     def _release(self, task: Task) -> None:
         """A claim ends with its session (11)."""
-        holder = task.values["holder"]
-        if self._sessions.is_over(holder):
+        if task.values["holder"] in self._sessions.ended:
             task.values["holder"] = None
 
-    def _judge_holder(
-        self, task: Task, step: _Step, said: TaskFields | Texts, reasons: Reasons
-    ) -> None:
+    def _judge_holder(self, task: Task, step: _Step, reasons: Reasons) -> None:
         """Rules 11 and 12: who holds a task changes it."""
-        row, made, holder = step.row, step.made, task.values["holder"]
-        mine, taken = row.session, _taken(said)
+        row, made, taken, holder = step.row, step.made, step.taken, task.values["holder"]
+        mine = row.session
         if holder == mine and taken is None and "holder" not in made:
             return  # nothing changes hands
         self._lose(row, holder, made)
@@ -280,17 +279,16 @@ class Tasks:
 
 
 def _step(task: Task, row: Row, said: TaskFields | Texts) -> _Step:
+    if isinstance(said, TaskFields):
+        expected, taken = task.version + 1, said.takeover
+        return _Step(
+            row, said.set, False, False, False, expected, said.version, said.attempt, taken
+        )
     is_text = row.kind == "task.text"
     shares = is_text and row.call == task.call and not task.has_text
     expected = task.version + (not shares)
-    if said is None:
-        return _Step(row, {}, is_text, True, shares, expected, expected, task.attempt)
-    attempt = said.attempt if isinstance(said, TaskFields) else task.attempt
-    return _Step(row, said.set, is_text, False, shares, expected, said.version, attempt)
-
-
-def _taken(said: TaskFields | Texts) -> Taken | None:
-    return said.takeover if isinstance(said, TaskFields) else None
+    made, version = ({}, expected) if said is None else (said.set, said.version)
+    return _Step(row, made, is_text, said is None, shares, expected, version, task.attempt, None)
 
 
 def _is_release(row: Row, made: Made, reasons: Reasons) -> bool:

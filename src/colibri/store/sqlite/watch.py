@@ -17,7 +17,6 @@ from colibri.store.sqlite.pragma import number, version
 from colibri.store.sqlite.schema import Migration
 from colibri.store.sqlite.transaction import Transaction
 
-
 _UNKNOWN = -1
 
 
