@@ -175,12 +175,12 @@ def answers(line: bytes) -> list[object]:
 def _id_of_refused(line: bytes) -> object:
     """The id in a line that is JSON, but not of the strict kind; None if it is unclear."""
     try:
-        pairs = json.loads(line.decode(), object_pairs_hook=list)
+        pairs = json.loads(line.decode(), object_pairs_hook=list, parse_int=_integer)
         names = [name for name, _ in pairs]
         is_object = line.lstrip(b" \t\r").startswith(b"{")
         if not is_object or len(line) > MAX_LINE:
             return None
-        if _structure(json.loads(line.decode())) > 100_000:
+        if _structure(json.loads(line.decode(), parse_int=_integer)) > 100_000:
             return None
         (id,) = [value for name, value in pairs if name == "id" and "method" in names]
         str(id).encode()
@@ -188,6 +188,11 @@ def _id_of_refused(line: bytes) -> object:
         return None
     is_number = isinstance(id, int) and not isinstance(id, bool) and abs(id) < 2**53
     return id if is_number or isinstance(id, str) else None
+
+
+def _integer(digits: str) -> int:
+    """Python refuses more than 4,300 digits; for an id a few are too many already."""
+    return int(digits[:100])
 
 
 def _is_silent(message: JSON) -> bool:
