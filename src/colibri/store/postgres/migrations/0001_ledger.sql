@@ -181,12 +181,13 @@ CREATE FUNCTION take_head(
     known bigint, known_seq bigint, known_leaf bytea,
     OUT seq bigint, OUT leaf bytea, OUT at text
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    found bytea;
 BEGIN
     PERFORM lock_head(known);
-    SELECT l.seq, l.leaf INTO seq, leaf FROM ledger AS l ORDER BY l.seq DESC LIMIT 1;
-    IF known_seq > 0 AND NOT EXISTS
-        (SELECT 1 FROM ledger AS l WHERE l.seq = known_seq AND l.leaf = known_leaf)
-    THEN
+    SELECT l.seq, l.leaf, (SELECT k.leaf FROM ledger AS k WHERE k.seq = known_seq)
+    INTO seq, leaf, found FROM ledger AS l ORDER BY l.seq DESC LIMIT 1;
+    IF known_seq > 0 AND found IS DISTINCT FROM known_leaf THEN
         RAISE EXCEPTION USING ERRCODE = 'CB002', MESSAGE = format(
             'record %s, which this server knows, is missing or differs', known_seq);
     END IF;

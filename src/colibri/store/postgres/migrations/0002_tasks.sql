@@ -78,49 +78,36 @@ CREATE TABLE task_counts (
   PRIMARY KEY (field, project, assignee, status, is_ready, block)
 );
 
--- What a task counts for, and what it no longer counts for; nothing where that is the same.
+-- What a task counts for, and what it no longer counts for; nothing where that is the same. All in
+-- one statement: a row with 1 is counted, one with 0 no longer is.
 CREATE FUNCTION count_task() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path FROM CURRENT AS $$
 DECLARE
   place bigint := NEW.number / 1024;
-  moved boolean := TG_OP = 'INSERT' OR OLD.status <> NEW.status;
-  given boolean := NEW.project IS NOT NULL;
-  taken boolean := NEW.assignee IS NOT NULL;
+  was   boolean := TG_OP = 'UPDATE';
+  moved boolean := OLD.status IS DISTINCT FROM NEW.status;
+  given boolean := OLD.project IS DISTINCT FROM NEW.project;
+  taken boolean := OLD.assignee IS DISTINCT FROM NEW.assignee;
 BEGIN
-  IF TG_OP = 'UPDATE' THEN
-    given := OLD.project IS DISTINCT FROM NEW.project;
-    taken := OLD.assignee IS DISTINCT FROM NEW.assignee;
-    IF NOT (moved OR given OR taken OR OLD.is_ready <> NEW.is_ready) THEN
-      RETURN NULL;
-    END IF;
-    UPDATE task_counts SET n = n - 1
-      WHERE field = '' AND project = coalesce(OLD.project, '')
-        AND assignee = coalesce(OLD.assignee, '') AND status = OLD.status
-        AND is_ready = OLD.is_ready AND block = 0;
-    IF moved THEN
-      UPDATE task_counts SET n = n - 1 WHERE field = 'status' AND project = ''
-        AND assignee = '' AND status = OLD.status AND is_ready = 0 AND block = place;
-    END IF;
-    IF given THEN
-      UPDATE task_counts SET n = n - 1 WHERE field = 'project' AND project = OLD.project
-        AND assignee = '' AND status = '' AND is_ready = 0 AND block = place;
-    END IF;
-    IF taken THEN
-      UPDATE task_counts SET n = n - 1 WHERE field = 'assignee' AND project = ''
-        AND assignee = OLD.assignee AND status = '' AND is_ready = 0 AND block = place;
-    END IF;
+  IF NOT (moved OR given OR taken OR OLD.is_ready IS DISTINCT FROM NEW.is_ready) THEN
+    RETURN NULL;
   END IF;
   INSERT INTO task_counts AS counted
-    SELECT field, project, assignee, status, is_ready, block, 1 FROM (VALUES
+    SELECT field, project, assignee, status, is_ready, block, n FROM (VALUES
+      (was, '', coalesce(OLD.project, ''), coalesce(OLD.assignee, ''), OLD.status,
+        OLD.is_ready, 0, 0),
+      (was AND moved, 'status', '', '', OLD.status, 0, place, 0),
+      (was AND given, 'project', OLD.project, '', '', 0, place, 0),
+      (was AND taken, 'assignee', '', OLD.assignee, '', 0, place, 0),
       (true, '', coalesce(NEW.project, ''), coalesce(NEW.assignee, ''), NEW.status,
-        NEW.is_ready, 0),
-      (moved, 'status', '', '', NEW.status, 0, place),
-      (given, 'project', NEW.project, '', '', 0, place),
-      (taken, 'assignee', '', NEW.assignee, '', 0, place)
-    ) AS task (counts, field, project, assignee, status, is_ready, block)
+        NEW.is_ready, 0, 1),
+      (moved, 'status', '', '', NEW.status, 0, place, 1),
+      (given, 'project', NEW.project, '', '', 0, place, 1),
+      (taken, 'assignee', '', NEW.assignee, '', 0, place, 1)
+    ) AS task (counts, field, project, assignee, status, is_ready, block, n)
     WHERE counts AND project IS NOT NULL AND assignee IS NOT NULL
     ON CONFLICT (field, project, assignee, status, is_ready, block)
-    DO UPDATE SET n = counted.n + 1;
+    DO UPDATE SET n = counted.n + 2 * EXCLUDED.n - 1;
   RETURN NULL;
 END $$;
 
