@@ -61,6 +61,9 @@ def make_victim(lab: Lab, number: int) -> Victim:
         lose_a_claim(server)
         for _ in range(thought_search.BATCH):  # so that the search index has some
             server.data("thought_record", session_id="next", **THOUGHTS[0])
+        server.close()
+    with Server(project, COLIBRI) as server:
+        server.data("audit_session_start", session_id="next", resume=True, brief=False)
         receipt = server.call("task_create", title="the last record")["_meta"]["colibri/receipt"]
         server.close()
     return Victim(in_memory(database), head_of(receipt), older)
