@@ -8,6 +8,7 @@ from tests.support.busy_servers import (
     acknowledged,
     four_writers,
     plain_copy_lacks_something,
+    resting,
     wait_for_calls,
 )
 from tests.support.client import JSON
@@ -23,9 +24,10 @@ def _back_up(project: Path, writers: list[Writer], copy: Path) -> int:
     code, out, err = colibri(project, "backup", copy.name, "--json")
     if code:
         raise Violation(f"a backup failed with {code}: {err}")
-    if lost := missing(copy, before):
-        raise Violation(f"a copy lacks {len(lost)} of {len(before)} acknowledged calls")
-    found, said = verified(copy).record_count, json.loads(out)["records"]
+    with resting(writers):
+        if lost := missing(copy, before):
+            raise Violation(f"a copy lacks {len(lost)} of {len(before)} acknowledged calls")
+        found, said = verified(copy).record_count, json.loads(out)["records"]
     if found != said:
         raise Violation(f"a copy of {found} records is said to have {said}")
     return found

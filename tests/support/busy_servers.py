@@ -22,11 +22,13 @@ class Writer(threading.Thread):
         self.server = Server(project, COLIBRI)
         self.receipts: list[JSON] = []
         self.failure: BaseException | None = None
+        self.may_write = threading.Event()
+        self.may_write.set()
         self._stop_writing = stop
 
     def run(self) -> None:
         try:
-            while not self._stop_writing.is_set():
+            while self.may_write.wait() and not self._stop_writing.is_set():
                 ids = [self.server.post_call("task_create", title="t" * 200) for _ in range(4)]
                 for id in ids:
                     result = self.server.answer(id)["result"]
@@ -49,7 +51,20 @@ def four_writers(project: Path) -> Iterator[list[Writer]]:
         finally:
             stop.set()
             for writer in started:
+                writer.may_write.set()
                 writer.join(PATIENCE)
+
+
+@contextmanager
+def resting(writers: list[Writer]) -> Iterator[None]:
+    """They make no new calls within the block: else what is checked there grows with the time that
+    the check takes.
+    """
+    for writer in writers:
+        writer.may_write.clear()
+    yield
+    for writer in writers:
+        writer.may_write.set()
 
 
 def acknowledged(writers: list[Writer]) -> list[JSON]:
