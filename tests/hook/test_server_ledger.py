@@ -15,7 +15,7 @@ import pytest
 from tests.hook.conftest import HOOK, PATIENT, Project
 from tests.hook.test_hook import HEAVY, LIST_MODULES, _paths
 from tests.support import engines, postgres
-from tests.support.far import Far, socket_of
+from tests.support.far import LONG_TRIP_MS, Far, socket_of
 
 MOST_TRIPS = 7  # two to connect, one each for the version, the log, the head, the reads, the commit
 
@@ -157,7 +157,7 @@ def test_a_report_takes_few_trips(project: Project) -> None:
     """Two of them while it holds the lock of the head: others wait meanwhile."""
     project.hook("claude-code", "PreToolUse.Bash")
     here = postgres.server()
-    with Far(socket_of(here.directory, here.port)) as far:
+    with Far(socket_of(here.directory, here.port), LONG_TRIP_MS) as far:
         data = project.payload("claude-code", "PostToolUse.Bash")
         url = far.url(f"{engines.schema_of(project.root)}_writer")
         project.send(data, COLIBRI_DB_URL=url)

@@ -13,13 +13,12 @@ from colibri.store import log_tree
 from colibri.store.record_check import SLICE
 from colibri.tools.catalogue import CATALOGUE
 from tests.support.client import COLIBRI, Server
-from tests.support.far import Far, socket_of
+from tests.support.far import LONG_TRIP_MS, Far, socket_of
 from tests.support.ledger_writer import in_memory
 from tests.support.postgres import connection, copying, fresh_schema, server
 
 QUIET: Any = {"COLIBRI_HEALTH_INTERVAL_MS": "1000000"}  # no health check in between
 AHEAD = ["GATHER", "ANALYZE", "PLAN", "APPLY"]
-LONG_TRIP_MS = 40  # so that no answer comes while questions are still being sent
 TRIPS_OF_A_SLICE = 16  # of 10,000 records, in a longer one,
 AROUND = 25  # and besides, for all tables
 MOST = 5  # trips of any call, in a small ledger

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+LONG_TRIP_MS = 40  # where trips are counted: no answer comes while questions are still being sent
 PR_SET_TIMERSLACK = 29
 
 
