@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 39_626,
     "lines of core, tools and server": 11_463,
-    "test and torture lines": 69_699,
+    "test and torture lines": 69_689,
 }
 
 
