@@ -7,8 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -129,6 +131,37 @@ def test_what_was_committed_and_not_answered_is_looked_up(
         verified(running)
         assert running.data("audit_verify_chain")["open_call_count"] == 0
     told.check()
+
+
+def test_a_connection_that_ends_after_all_is_answered_does_not_hide_the_commit(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last words come where PostgreSQL would say that it is ready, the end a moment later."""
+    from colibri.store.postgres import opened
+    from colibri.store.postgres.home import Home
+
+    as_admin(f"""SET search_path = {schema};
+        CREATE TABLE flushes (n int); GRANT INSERT ON flushes TO {schema}_writer;
+        CREATE SEQUENCE ends;
+        CREATE FUNCTION end_once() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+        SET search_path FROM CURRENT AS $$ BEGIN
+            IF nextval('ends') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+            PERFORM 1; RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER ends AFTER INSERT ON flushes DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION end_once()""")
+    monkeypatch.setattr(opened, "_FLUSH", f"INSERT INTO {schema}.flushes VALUES (1)")
+    home = Home(server().url(f"{schema}_writer"), "test", schema)
+    clock: Any = {"monotonic": time.monotonic, "sleep": time.sleep}
+    with closing(home.open_writer(timeout=5, stamp="", new_log=str, **clock)) as ledger:
+        with ledger.transaction(durable=True):
+            chain = ledger.chain(ledger.log, lambda _: bytes(32))
+            payload = {"seqs": [1], "reason": None}
+            made = chain.append("erasure", payload, at=ledger.utc(), call=str(uuid4()))
+        assert ledger.connections == 1
+    with server().connect() as admin:
+        rows = admin.execute(f"SELECT seq, leaf FROM {schema}.ledger".encode()).fetchall()
+    assert rows == [(made.seq, made.leaf)]
 
 
 @pytest.mark.parametrize("after", range(3))

@@ -19,6 +19,9 @@ from psycopg.pq.abc import PGresult
 
 from colibri.store.postgres.connection import MOST_PREPARED
 
+_BINARY = PyFormat.BINARY
+_BAD = ConnStatus.BAD
+_LAST_WORDS = (b"FATAL", b"PANIC")
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 
@@ -56,12 +59,11 @@ class Line:
 
     def send(self, query: bytes, values: Sequence[Any] = ()) -> Answer:
         """Add a statement to the flight."""
-        dumped = self._dumping.dump_sequence(values, [PyFormat.BINARY] * len(values))
-        key = (query, self._dumping.types or ())
+        dumping = self._dumping
+        dumped = dumping.dump_sequence(values, [_BINARY] * len(values))
+        key = (query, dumping.types or ())
         name = self._prepared.get(key) or self._prepare(key)
-        self._pg.send_query_prepared(
-            name, dumped, param_formats=self._dumping.formats, result_format=Format.BINARY
-        )
+        self._pg.send_query_prepared(name, dumped, dumping.formats, Format.BINARY)
         self._is_at_end = False
         answer = Answer(self._loading)
         self._awaited.append(answer)
@@ -99,14 +101,25 @@ class Line:
         """Until everything that was sent is answered; raises the first error."""
         self.part()
         self.push()
+        pg, awaited = self._pg, self._awaited
         problem: psycopg.Error | None = None
-        while self._awaited:
-            result, answer = self._next(), self._awaited.popleft()
+        while awaited:
+            while pg.is_busy():
+                self._poll.poll()
+                pg.consume_input()
+            result = pg.get_result()
+            if result is None:  # between the results of two statements
+                if pg.status == _BAD:
+                    raise psycopg.OperationalError("the connection is lost")
+                continue
+            answer = awaited.popleft()
             if answer is not None:
                 answer.result = result
             if result.status in _FAILED:
                 problem = problem or _problem(result)
-                if self._pg.status == ConnStatus.BAD:
+                if result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in _LAST_WORDS:
+                    pg.finish()  # the end of the connection may not have arrived yet
+                if pg.status == _BAD:
                     break
         if problem is not None:
             raise problem
@@ -115,17 +128,6 @@ class Line:
         """Raise if the server has ended the connection; for a moment when nothing is awaited."""
         while self._poll.poll(0):
             self._pg.consume_input()
-
-    def _next(self) -> PGresult:
-        while True:
-            while self._pg.is_busy():
-                self._poll.poll()
-                self._pg.consume_input()
-            result = self._pg.get_result()
-            if result is not None:
-                return result
-            if self._pg.status == ConnStatus.BAD:
-                raise psycopg.OperationalError("the connection is lost")
 
 
 def _problem(result: PGresult) -> psycopg.Error:
