@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colibri.core import ledger
-from colibri.core.canonical import MAX_INTEGER, encode
+from colibri.core.canonical import MAX_INTEGER, dump, encode
 
 LOG = "colibri/" + "0123456789abcdef" * 2
 NONCE = bytes(32)
@@ -89,6 +89,26 @@ def test_what_is_written_faster_is_what_the_canonical_form_says(
     exit = ledger.exit_body(enter=some, tool=named, outcome="ok", duration_ms=some, **of_exit)  # type: ignore[arg-type]
     said = {"enter": some, "tool": named, "outcome": "ok", "duration_ms": some, **of_exit}
     assert exit == ledger.body("call.exit", said)
+
+
+@pytest.mark.parametrize("value", [1.5, [2**53], {"é": 1}, b"bytes", [["\ud800"]]])
+def test_what_canonical_form_has_no_place_for_is_encoded_only_if_it_was_checked_before(
+    value: object,
+) -> None:
+    """Specification 9.1: a server checks the arguments of a call, a hook checks nothing before."""
+    members: dict[str, object] = {"reason": value, "seqs": [1]}
+    with pytest.raises(ValueError):
+        ledger.body("erasure", members)
+    assert (
+        ledger.body("erasure", members, lambda said: repr(said).encode()) == repr(members).encode()
+    )
+
+
+@pytest.mark.parametrize("number", [2**53, -(2**53)])
+def test_a_number_of_an_altered_row_is_never_encoded(number: int) -> None:
+    """Specification 9.1: the record could never be verified, even with the row put right."""
+    with pytest.raises(ValueError, match="version is beyond 2\\^53-1: audit_verify_chain"):
+        ledger.body("task.text", {"task_id": "T-0001", "version": number, "set": {}}, dump)
 
 
 @pytest.mark.parametrize("kind", ledger.KINDS)

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from colibri.core import merkle
+from colibri.core import ledger, merkle
 from colibri.core.merkle import PART, GrowingTree
 from tests.support.example_tree import CONSISTENCY, EMPTY, INCLUSION, INPUTS, ROOTS
 from tests.support.naive_tree import NaiveTree
@@ -14,7 +14,7 @@ from tests.support.naive_tree import NaiveTree
 SIZE = 300
 MUTANTS = 20_000
 
-EXAMPLE = [merkle.leaf_hash(data) for data in INPUTS]
+EXAMPLE = [ledger.leaf(data) for data in INPUTS]
 LEAVES = [sha256(b"\0leaf %d" % number).digest() for number in range(9 * PART + 3)]
 TREE = NaiveTree(LEAVES)
 
@@ -43,9 +43,9 @@ def test_leaves_and_nodes_are_hashed_with_their_tags() -> None:
     """Leaf("L123456"), node("N123", "N456"); an empty tree is no empty leaf."""
     leaf = "395aa064aa4c29f7010acfe3f25db9485bbd4b91897b6ad7ad547639252b4d56"
     node = "aa217fe888e47007fa15edab33c2b492a722cb106c64667fc2b044444de66bbb"
-    assert merkle.leaf_hash(b"L123456").hex() == leaf
+    assert ledger.leaf(b"L123456").hex() == leaf
     assert merkle.node_hash(b"N123", b"N456").hex() == node
-    assert merkle.root([]) == merkle.EMPTY_ROOT != merkle.leaf_hash(b"")
+    assert merkle.root([]) == merkle.EMPTY_ROOT != ledger.leaf(b"")
 
 
 def test_the_published_example_has_its_roots() -> None:

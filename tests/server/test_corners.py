@@ -336,6 +336,28 @@ def test_a_cancelled_call_of_a_tool_that_does_not_exist_is_recorded_and_not_answ
         assert [pair.outcome for pair in calls(server.database, "no_such_tool")] == ["cancelled"]
 
 
+@pytest.mark.parametrize("row", ["sessions SET record_count", "tasks SET version"])
+def test_a_number_of_an_altered_row_is_never_recorded(tmp_path: Path, row: str) -> None:
+    """Specification 9.1: a record with it could not be verified, even with the row put right."""
+    with Server(tmp_path, COLIBRI) as server:
+        session = server.data("audit_session_start", intent="look")["session_id"]
+        task = server.data("task_create", title="mend it")["task_id"]
+        number = 2**53 if "sessions" in row else 2**53 - 1  # the next version is one more
+        apsw.Connection(str(server.database)).execute(f"UPDATE {row} = {number}")
+        of = {"session_id": session, "task_id": task}
+        thought = {"type": "plan", "content": "first this, then that"}
+        answers = [
+            server.call("thought_record", **of, **thought),
+            server.call("task_update", **of, status="GATHER", thought=thought),
+        ]
+        said = [answer["structuredContent"] for answer in answers if answer["isError"]]
+        assert all("beyond 2^53-1" in one["error"]["message"] for one in said)
+        assert len(said) == (2 if "sessions" in row else 1)
+        before = 0 if "sessions" in row else 1
+        apsw.Connection(str(server.database)).execute(f"UPDATE {row} = {before}")
+        assert server.data("audit_verify_chain")["valid"]
+
+
 def test_what_waits_in_a_round_that_finds_the_file_gone_is_refused(tmp_path: Path) -> None:
     """SAFE_MODE integrity: that call and all later ones get UNAVAILABLE, and nothing runs."""
     with Server(tmp_path) as server:

@@ -221,6 +221,36 @@ def test_a_refusal_that_cannot_be_recorded_fails_alone(tmp_path: Path) -> None:
         assert server.call("server_ping")["isError"] is False
 
 
+def test_only_a_shutdown_is_woken_by_the_last_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waking the main thread after every answer would take it the interpreter for nothing."""
+    server, woken = Linked(config=project(tmp_path)), 0
+    load, begun, go = server.ctx.parts.load, threading.Event(), threading.Event()
+    wake = load._emptied
+
+    def count() -> None:
+        nonlocal woken
+        woken += 1
+        wake()
+
+    def hold(work: Work, args: object) -> object:
+        begun.set()
+        return {"went": go.wait(PATIENCE)}
+
+    monkeypatch.setattr(load, "_emptied", count)
+    add_tool(server.ctx, tool("plain", lambda work, args: {}))
+    add_tool(server.ctx, tool("hold", hold))
+    with server:
+        server.data("plain")
+        eventually(lambda: not len(load), "the call is counted out")
+        assert woken == 0
+        server.post("hold")
+        assert begun.wait(PATIENCE)
+        threading.Timer(0.2, go.set).start()
+    assert woken == 1
+
+
 def test_a_sink_gets_no_event_of_a_cancelled_call(tmp_path: Path) -> None:
     """Neither that it begins nor that it ends."""
     sink, release = Recording(), threading.Event()

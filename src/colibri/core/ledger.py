@@ -91,7 +91,7 @@ from json.decoder import JSONDecoder
 from json.encoder import encode_basestring
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from colibri.core.canonical import dump, encode
+from colibri.core.canonical import MAX_INTEGER, dump, encode
 
 MEMBERS: Mapping[str, frozenset[str]] = {
     "call.enter": frozenset(
@@ -195,13 +195,22 @@ def leaf(header: bytes) -> bytes:
 Said = Mapping[str, object] | bytes  # a payload, or the bytes of one that is known to be good
 
 
-def body(kind: str, payload: Said, dump: Callable[[object], bytes] = dump) -> bytes:
-    """The payload's bytes; ValueError if its members are not those of its kind."""
+def body(kind: str, payload: Said, dump: Callable[[object], bytes] | None = None) -> bytes:
+    """The payload's bytes; ValueError if its members are not those of its kind.
+
+    With `dump` only numbers are checked, which may come from a row that somebody altered: its other
+    values are our own, or were checked in the arguments of a call.
+    """
     if isinstance(payload, bytes):
         return payload
-    if payload.keys() - OPTIONAL.get(kind, ()) != MEMBERS[kind]:
+    if payload.keys() != MEMBERS[kind] and payload.keys() - OPTIONAL.get(kind, ()) != MEMBERS[kind]:
         raise ValueError(f"a {kind} record has {sorted(MEMBERS[kind])}, not {sorted(payload)}")
-    return encode(payload, dump)
+    if dump is None:
+        return encode(payload)
+    for name, value in payload.items():
+        if type(value) is int and abs(value) > MAX_INTEGER:
+            raise ValueError(f"{name} is beyond 2^53-1: audit_verify_chain says which row is wrong")
+    return dump(payload)
 
 
 def load(data: bytes) -> Any:

@@ -22,11 +22,6 @@ HASH_SIZE = 32
 PART = 256  # the leaves that a growing tree hashes together; a power of two
 
 
-def leaf_hash(data: bytes) -> bytes:
-    """The leaf of some data."""
-    return sha256(b"\0" + data).digest()
-
-
 def node_hash(left: bytes, right: bytes) -> bytes:
     """The parent node of two nodes."""
     return sha256(b"\1" + left + right).digest()

@@ -39,6 +39,6 @@ NEEDS_DEPENDENCIES = frozenset({Status.APPLY, Status.VERIFY, Status.DONE})
 PRIORITIES = ("low", "medium", "high", "critical")
 
 
-def is_retry(old: Status, new: Status) -> bool:
+def is_retry(old: str, new: str) -> bool:
     """Whether a move begins a new attempt."""
-    return (old, new) == (Status.VERIFY, Status.GATHER)
+    return old == Status.VERIFY and new == Status.GATHER

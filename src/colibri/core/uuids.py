@@ -3,8 +3,10 @@
 
 def uuid4(raw: bytes) -> str:
     """Of the first 16 bytes."""
-    made = bytearray(raw[:16])
-    made[6] = made[6] & 0x0F | 0x40
-    made[8] = made[8] & 0x3F | 0x80
-    text = made.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = raw.hex()
+    variant = _VARIANT[text[16]]
+    return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
+
+
+# A hexadecimal digit with its two upper bits set to 10.
+_VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}

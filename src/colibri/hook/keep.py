@@ -133,7 +133,7 @@ def _append(
     tells how many are lost; otherwise how many are."""
     db, log = opened.db, opened.log
     with opened.transaction(durable=False):
-        chain = opened.chain(log, _nonce, canonical.dump)
+        chain = opened.chain(log, _nonce)
         deeds.ask(db, deed, arrival.call)
         arrival = arrival.but(at=opened.utc() or arrival.at)
         left = kept.record(db, chain, now=arrival.at, lost=arrival.lost, minutes=minutes)

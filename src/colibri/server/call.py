@@ -224,6 +224,7 @@ class Load:
         self._calls: set[Call] = set()
         self._bytes = 0
         self._emptied = emptied
+        self.draining = False  # somebody waits to be told that the last one is answered
 
     def accept(self, call: Call) -> bool:
         """Count a call in; False if a limit is reached."""
@@ -240,7 +241,7 @@ class Load:
             if call in self._calls:
                 self._calls.remove(call)
                 self._bytes -= call.weight
-        if not self._calls:
+        if self.draining and not self._calls:
             self._emptied()
 
     def of(self, lane: str) -> list[Call]:

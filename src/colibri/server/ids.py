@@ -5,6 +5,7 @@ so a restart does not repeat an id.
 """
 
 import os
+import struct
 from collections import deque
 
 from colibri.core.uuids import uuid4
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-POOL_BYTES = 4096
+POOL = 128  # nonces that are drawn at once
+_cut = struct.Struct("32s" * POOL).unpack
 
 
 class Ids:
@@ -49,6 +51,6 @@ class Ids:
         try:
             return self._pool.pop()
         except IndexError:
-            raw = os.urandom(POOL_BYTES)
-            self._pool.extend(raw[at : at + 32] for at in range(32, POOL_BYTES, 32))
-            return raw[:32]
+            made: tuple[bytes, ...] = _cut(os.urandom(32 * POOL))
+            self._pool.extend(made[1:])
+            return made[0]

@@ -40,6 +40,9 @@ class Lines:
         """Every line that the chunk completes, without its newline."""
         *complete, rest = chunk.split(b"\n")
         for part in complete:
+            if part and not self._parts and not self._skipping and len(part) <= MAX_LINE:
+                yield part  # most lines
+                continue
             yield from self._take(part)
             yield from self.end()
         yield from self._take(rest)
@@ -83,7 +86,9 @@ def parse(line: bytes) -> object:
 
 
 def _value(text: str, line: bytes) -> object:
-    value: object = _DECODER.decode(text)
+    value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_SPACE)))
+    if rest := text[end:].lstrip(_SPACE):
+        raise json.JSONDecodeError("Extra data", text, len(text) - len(rest))
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
         _refuse_depth(value)
     if b"\\u" in line:
@@ -165,6 +170,7 @@ _DECODER = json.JSONDecoder(
     parse_float=_double,
     parse_constant=_constant,
 )
+_SPACE = " \t\r\n"
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -55,6 +55,7 @@ class Loop:
     def drain(self, left: "Callable[[], float]") -> None:
         """Continue until every accepted call is answered and the client has read the answer."""
         self._wire.close_subscriptions()
+        self._load.draining = True  # before looking whether calls are left
         while len(self._load) or self.transport.unsent:
             self._step(left())
 

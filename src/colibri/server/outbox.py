@@ -54,6 +54,7 @@ class Outbox:
         self._transport.send(lines)
         if self._transport.unsent > MAX_UNREAD:
             self.room.clear()
+            self._transport.wake()  # the main thread may have sent all of it just now
         if not self._may_load.is_set():
             self._sent += 1
             if self._sent >= OPENING_ANSWERS:

@@ -31,7 +31,6 @@ from colibri.server.work import Work
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from colibri.config import Config
     from colibri.core.ledger import Entry
@@ -156,7 +155,8 @@ class Pipeline:
     def _reading(self, call: Call, db: "Connection | None", pause: "Callable[[], None]") -> Work:
         recorder = self._journal.recorder
         now, gates = (recorder.utc(), recorder.gates) if recorder else (None, None)
-        return self._work(call, now=now, db=db, pause=pause, gates=gates)
+        now = now or self._clock.utc()
+        return Work(call, now, self._ids, self._limits, db=db, pause=pause, gates=gates)
 
     def _run_reading(self, call: Call, work: Work) -> Outcome:
         if call.refusal is not None or not self._journal.configured:
@@ -204,9 +204,9 @@ class Pipeline:
         attempt = Attempt(
             calls,
             savepoints=self.has_sink
-            or any(one.tool is not None and one.tool.once for one in calls),
+            or any([one.tool is not None and one.tool.once for one in calls]),
         )
-        durable = not all([call.changes_nothing for call in calls])
+        durable = not all(call.changes_nothing for call in calls)
         try:
             try:
                 recorder.transact(
@@ -246,14 +246,14 @@ class Pipeline:
     def _run_in_round(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
         """Run without a savepoint: it would cost every call and help only the few that fail."""
         changes = recorder.changes()
-        outcome = self._run(call, self._work(call, **recorder.lane(chain)))
+        outcome = self._run(call, recorder.work(call, chain))
         if outcome.is_error and recorder.changes() != changes:
             raise _Again
         return outcome
 
     def _run_in_savepoint(self, call: Call, recorder: "Recorder", chain: "Chain") -> Outcome:
         mark = chain.mark()
-        work = self._work(call, **recorder.lane(chain))
+        work = recorder.work(call, chain)
         try:
             with recorder.savepoint():
                 outcome = self._run(call, work)
@@ -269,7 +269,7 @@ class Pipeline:
             self.turn_away(call, envelope.UNAVAILABLE, self._journal.why_not().message)
             return
         call.id = call.id or self._audit.new_call_id()
-        outcome = self._run(call, self._work(call))
+        outcome = self._run(call, Work(call, self._clock.utc(), self._ids, self._limits))
         self._audit.write_to_stderr(call, outcome)
         self.finish(call, outcome)
 
@@ -280,9 +280,6 @@ class Pipeline:
         call.enter_ms = self._clock.now_ms()
         call.begin()
         validate(call)
-
-    def _work(self, call: Call, *, now: str | None = None, **lane: "Any") -> Work:
-        return Work(call, now or self._clock.utc(), self._ids, self._limits, **lane)
 
     def _run(self, call: Call, work: Work) -> Outcome:
         """Stage 3, the sink's part, and stage 4."""

@@ -15,6 +15,7 @@ from colibri.server.clock import Patience
 from colibri.server.faults import Broken, CommitFailed, Guard
 from colibri.server.origin import recordable
 from colibri.server.owners import Owners
+from colibri.server.work import Work
 from colibri.store import ledger
 from colibri.store.faults import errors
 from colibri.store.savepoint import Savepoint
@@ -65,7 +66,10 @@ class Recorder:
         # Rows changed since it was opened
         self.changes: Callable[[], int] = opened.db.total_changes
         self._ids = ids
-        self._clock = clock
+        # Now, by the ledger's own clock if it has one
+        self.utc: Callable[[], str] = clock.utc
+        if opened.is_far:
+            self.utc = lambda: opened.utc() or clock.utc()
         self._on_server = opened.is_far
         self._is_far = opened.is_far and not ids.seeded and config.person is None
         self._health = health
@@ -106,13 +110,12 @@ class Recorder:
         read already. Raises Unavailable or CommitFailed, and Busy once another process has held the
         database for longer than `patience` allows.
         """
-        far = far and self._is_far
+        if not (far and self._is_far):
+            return self._transact(work, durable=durable, answered=answered)
         try:
-            return self._transact(work, durable=durable, answered=answered, far=far, then=then)
+            return self._transact(work, durable=durable, answered=answered, far=True, then=then)
         except Broken:
-            if not far:
-                raise
-        return self._transact(work, durable=durable, answered=answered, far=far, then=then)
+            return self._transact(work, durable=durable, answered=answered, far=True, then=then)
 
     def _transact(
         self,
@@ -120,8 +123,8 @@ class Recorder:
         *,
         durable: bool,
         answered: bool,
-        far: bool,
-        then: "Sequence[Call]",
+        far: bool = False,
+        then: "Sequence[Call]" = (),
     ) -> "T":
         opened = self.opened
         # A server that crashes takes back what it has not flushed; that is no damage.
@@ -148,22 +151,15 @@ class Recorder:
         self._health.unreachable = ""
         return result
 
-    def utc(self) -> str:
-        """Now, by the ledger's own clock if it has one."""
-        return self.opened.utc() or self._clock.utc()
-
     def savepoint(self) -> Savepoint:
         """A part of the transaction that is open, for one handler."""
         return Savepoint(self.opened.db)
 
-    def lane(self, chain: "Chain") -> "dict[str, Any]":
-        """What a handler that writes is given of its lane."""
-        return {
-            "db": self.opened.db,
-            "chain": chain,
-            "gates": self._gates_now,
-            "now": self.utc(),
-        }
+    def work(self, call: "Call", chain: "Chain") -> Work:
+        """What the handler of a call that writes is given."""
+        now, config = self.utc(), self._config
+        gates = self._gates_now
+        return Work(call, now, self._ids, config, db=self.opened.db, chain=chain, gates=gates)
 
     def prepare_gates(self, calls: "Iterable[Call]") -> None:
         """Record what hosts have reported until now, if a call of a round is judged by it; what

@@ -47,9 +47,10 @@ def _redact(call: "Call", tool: "Registered") -> None:
     """
     if not call.plain:
         return
-    from colibri.core import redaction  # not on the main thread: the probes have no arguments
+    # Not on the main thread: the probes have no arguments.
+    from colibri.core.redaction import redact
 
-    call.raw, found = redaction.redact(call.raw)
+    call.raw, found = redact(call.raw)
     if not found:
         return
     call.redacted = [{"path": path, "kind": kind} for path, kind in found]

@@ -66,7 +66,7 @@ class Opened(Protocol):
         self,
         log: str,
         nonce: Callable[[int], bytes],
-        dump: Callable[[object], bytes],
+        dump: Callable[[object], bytes] | None = None,
         *,
         known: Head | None = None,
         far: bool = False,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from colibri.core import canonical
 from colibri.core import ledger as record
 from colibri.core.errors import Damaged
 from colibri.core.ledger import Entry, Head
@@ -82,10 +81,13 @@ class Chain:
         db: Connection,
         log: str,
         nonce: Callable[[int], bytes],
-        dump: Callable[[object], bytes] = canonical.dump,
+        dump: Callable[[object], bytes] | None = None,
         newest: Head | None = None,
     ) -> None:
-        """`newest` is the head, if the caller has just read it."""
+        """`dump` encodes payloads whose values were checked before; without it they are checked.
+
+        `newest` is the head, if the caller has just read it.
+        """
         self._db = db
         self._dump = dump
         self._log = log

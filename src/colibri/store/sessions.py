@@ -6,6 +6,7 @@ life: calls that name it and were not refused, and deeds that did not come late.
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 from colibri.core.errors import Refused
@@ -219,11 +220,14 @@ def current(
     return found[0] if len(found) == 1 else None
 
 
-_AT_WORK = (
-    "SELECT session_id, agent, {last_sign} FROM sessions"
-    " WHERE server = ? AND root IS NULL AND client IS NOT DISTINCT FROM ?"
-    " AND host_session IS NOT DISTINCT FROM ? LIMIT ?"
-)
+@cache
+def _at_work(last_sign: str) -> str:
+    """The query that each call begins with."""
+    return (
+        f"SELECT session_id, agent, {last_sign} FROM sessions"
+        " WHERE server = ? AND root IS NULL AND client IS NOT DISTINCT FROM ?"
+        " AND host_session IS NOT DISTINCT FROM ? LIMIT ?"
+    )
 
 
 def at_work(
@@ -233,8 +237,8 @@ def at_work(
 
     If very many are open, some of them, whether they live or not: one cannot be told from them.
     """
-    query = _AT_WORK.format(last_sign=last_sign_at(db.engine, "session_id"))
     values = (caller.server, caller.client, caller.host_session, _MOST_OF_A_PROCESS + 1)
+    query = _at_work(last_sign_at(db.engine, "session_id"))
     rows: list[Any] = db.execute(query, values).fetchall()
     if not rows:
         return []

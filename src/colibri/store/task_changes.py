@@ -32,6 +32,7 @@ from colibri.store.tasks import COLUMNS, Task, get, number_of, task_id
 _STORED = [name for name in COLUMNS if name != "task_id"]  # which follows from the number
 _INSERT = f"INSERT INTO tasks ({', '.join(_STORED)}) VALUES ({', '.join('?' * len(_STORED))})"
 _stored = attrgetter(*_STORED)
+_INIT = Status.INIT.value
 
 
 def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) -> Task:
@@ -39,7 +40,7 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
     ask_create(db, fields["depends_on"])
     number = _next_number(db)
     id = task_id(number)
-    fields = {**fields, "status": Status.INIT.value, "depends_on": _distinct(fields["depends_on"])}
+    fields = {**fields, "status": _INIT, "depends_on": _distinct(fields["depends_on"])}
     dependencies = dependencies_of(db, fields["depends_on"])
     head = {"task_id": id, "version": 1}
     made = {name: [None, fields[name]] for name in FIELDS}
@@ -53,7 +54,7 @@ def create(db: Connection, append: Append, *, fields: dict[str, Any], now: str) 
         project=fields["project"],
         priority=fields["priority"],
         assignee=fields["assignee"],
-        status=Status.INIT,
+        status=_INIT,
         attempt=1,
         version=1,
         created_at=now,
@@ -168,7 +169,7 @@ def _record(
     for to in change.steps or ([task.status] if fields else []):
         if to != after.status:
             fields["status"] = [after.status, to]
-        retry = is_retry(Status(after.status), Status(to))
+        retry = is_retry(after.status, to)
         version, attempt = after.version + 1, after.attempt + retry
         payload = {"task_id": id, "version": version, "attempt": attempt, "set": fields}
         if claim.taken is not None and after is task:
@@ -199,8 +200,8 @@ def _store(db: Connection, task: Task, after: Task) -> None:
     """Make the row what the records say. Only what changes is set, so that no index is written
     again for a value that it has.
     """
-    values = {name: getattr(after, name) for name in _STORED}
-    values = {name: value for name, value in values.items() if value != getattr(task, name)}
+    columns = zip(_STORED, _stored(task), _stored(after), strict=True)
+    values = {name: new for name, old, new in columns if new != old}
     names = ", ".join(f"{name} = ?" for name in values)
     db.execute(f"UPDATE tasks SET {names} WHERE number = ?", (*values.values(), task.number))
     if values.keys() & {*TEXT_FIELDS}:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from colibri.core.dependencies import MAX_LINKS, TooManyLinks, find_cycle
 from colibri.core.errors import Refused
-from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, Status, is_retry
+from colibri.core.states import NEEDS_DEPENDENCIES, TERMINAL, is_retry
 from colibri.store.connection import Connection
 from colibri.store.task_needs import MAX_NAMED, Blocker, blockers, has_evidence, named
 from colibri.store.tasks import Task, next_states, number_of, task_id
@@ -102,7 +102,7 @@ def check_moves(
     retried, at = False, task
     for to in steps:
         _check_step(at, to, is_first=at is task, retried=retried)
-        _check_unblocked(db, task, Status(to), dependencies)
+        _check_unblocked(db, task, to, dependencies)
         if to in TERMINAL and not with_thought and not has_evidence(db, task):
             raise Refused(
                 "ERR_WRITEBACK_REQUIRED",
@@ -111,10 +111,10 @@ def check_moves(
                 task_id=task.task_id,
                 attempt=task.attempt,
             )
-        retried = retried or is_retry(Status(at.status), Status(to))
+        retried = retried or is_retry(at.status, to)
         at = at._replace(status=to)
     if not steps and dependencies is not None:
-        _check_unblocked(db, task, Status(task.status), dependencies)
+        _check_unblocked(db, task, task.status, dependencies)
 
 
 def _check_step(task: Task, to: str, *, is_first: bool, retried: bool) -> None:
@@ -128,7 +128,7 @@ def _check_step(task: Task, to: str, *, is_first: bool, retried: bool) -> None:
             f"{task.task_id} {then} {task.status}{already}: {legal}",
             **_transition(task, to),
         )
-    if not is_first and is_retry(Status(task.status), Status(to)):
+    if not is_first and is_retry(task.status, to):
         message = "a new attempt begins with a call of its own: leave GATHER out after VERIFY"
         raise Refused("ERR_INVALID_TRANSITION", message, **_transition(task, to))
     if retried and to in TERMINAL:
@@ -137,7 +137,7 @@ def _check_step(task: Task, to: str, *, is_first: bool, retried: bool) -> None:
 
 
 def _check_unblocked(
-    db: Connection, task: Task, after: Status, dependencies: Sequence[Dependency] | None
+    db: Connection, task: Task, after: str, dependencies: Sequence[Dependency] | None
 ) -> None:
     if after not in NEEDS_DEPENDENCIES:
         return

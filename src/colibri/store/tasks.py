@@ -44,6 +44,7 @@ class Task(NamedTuple):
 
 LISTED = Task._fields[:-2]
 COLUMNS = Task._fields[:-1]
+_ONE = f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE number = ?"
 _ATTEMPT, _VERSION = attrgetter("attempt"), attrgetter("version")
 NUMBERS = frozenset({"number", "attempt", "version", "attempt_seq", "open_dependencies"})
 
@@ -88,8 +89,7 @@ def get(db: Connection, id: str) -> Task:
 
 
 def _row(db: Connection, number: int) -> Any:
-    query = f"SELECT {', '.join(COLUMNS)} FROM tasks WHERE number = ?"
-    return db.execute(query, (number,)).fetchone()
+    return db.execute(_ONE, (number,)).fetchone()
 
 
 def _dependencies(db: Connection, number: int) -> tuple[str, ...]:

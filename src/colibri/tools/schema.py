@@ -150,7 +150,7 @@ class Validator:
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         fields = msgspec.structs.fields(struct)
         self._struct = struct
-        self._rules = [(one.name, rule) for one in fields if (rule := text.rule_of(one.type))]
+        self._rules = {one.encode_name: rule for one in fields if (rule := text.rule_of(one.type))}
         self._aliases: dict[str, str] = getattr(struct, "ALIASES", {})
 
     @cached_property
@@ -163,27 +163,29 @@ class Validator:
     def _inner(self) -> "dict[str, Validator]":
         """The validators of fields that are structs."""
         fields = msgspec.structs.fields(self._struct)
-        return {one.name: Validator(inside) for one in fields for inside in _struct_in(one.type)}
+        return {
+            one.encode_name: Validator(inside) for one in fields for inside in _struct_in(one.type)
+        }
 
     def __call__(self, arguments: object) -> msgspec.Struct:
         if not isinstance(arguments, dict):
             raise Invalid([issue("", "not an object", "an object")])
         try:
             args = msgspec.convert(arguments, self._struct)
-            if self._aliases.keys().isdisjoint(arguments) and not self._is_breached(args):
+            if self._aliases.keys().isdisjoint(arguments) and not self._is_breached(arguments):
                 return args
         except msgspec.ValidationError:
             pass  # it names only the first problem: go field by field to list them all
         return self._field_by_field(arguments)
 
-    def _is_breached(self, args: msgspec.Struct) -> bool:
-        for attribute, rule in self._rules:
-            value = getattr(args, attribute)
-            if isinstance(value, str) and rule.breach(value):
+    def _is_breached(self, given: JSON) -> bool:
+        """Whether a text among arguments of the right types breaks its rule."""
+        for name, value in given.items():
+            rule = self._rules.get(name)
+            if rule is not None and isinstance(value, str) and rule.breach(value):
                 return True
-        for name, check in self._inner.items():
-            inner = getattr(args, name)
-            if isinstance(inner, check._struct) and check._is_breached(inner):
+            inner = self._inner.get(name) if isinstance(value, dict) else None
+            if inner is not None and inner._is_breached(value):
                 return True
         return False
 
@@ -210,7 +212,7 @@ class Validator:
         self, field: msgspec.structs.FieldInfo, given: JSON, values: dict[str, object]
     ) -> list[dict[str, object]]:
         """Convert the argument for a field into `values`, or add what is wrong with it."""
-        name, inner = field.encode_name, self._inner.get(field.name)
+        name, inner = field.encode_name, self._inner.get(field.encode_name)
         schema = self._schemas[name]
         if name not in given:
             return [issue(name, "is required", allowed_by(schema))] if field.required else []

@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from colibri.core.errors import Invalid
-from colibri.core.ledger import FIELDS, TEXT_FIELDS
 from colibri.core.modes import Capability
 from colibri.store import task_changes, task_needs, tasks, trail
 from colibri.store.claims import Asked
@@ -47,6 +46,7 @@ Dependencies = Annotated[list[TaskId], Meta(max_length=100)]
 Positive = Annotated[int, Meta(ge=1)]
 Steps = Annotated[list[StatusName], Meta(min_length=1, max_length=8)]
 _CHANGEABLE = ("title", "description", "project", "priority", "assignee", "depends_on")
+_given = attrgetter(*_CHANGEABLE)
 _NOT_CHANGES = {"task_id", "expected_version", "session_id", "agent_id"}
 
 
@@ -201,7 +201,7 @@ def _create_reads(db: Connection, args: Create, session: str | None) -> list[Rea
 )
 def create(work: Work, args: Create) -> Made:
     working(work)
-    fields = {name: getattr(args, name) for name in (*FIELDS, *TEXT_FIELDS) if name != "status"}
+    fields = dict(zip(_CHANGEABLE, _given(args), strict=True))
     key = _key(args)
     made = made_before(work, key)
     if made is not None:

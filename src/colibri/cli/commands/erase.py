@@ -17,7 +17,6 @@ from colibri.cli.complaint import Complaint, Misuse
 from colibri.cli.show import times, words
 from colibri.config import Config, load
 from colibri.core import redaction
-from colibri.core.canonical import dump
 from colibri.core.errors import ConfigError, Damaged, ResourceError
 from colibri.core.ledger import Entry
 from colibri.core.modes import Mode
@@ -235,7 +234,7 @@ def _erase(
             )
             raise Complaint(message)
         payloads = erasure.erase(opened.db, shown, reason=options.reason)
-        chain = opened.chain(ledger.log_id(opened.db), ids.nonce, dump)
+        chain = opened.chain(ledger.log_id(opened.db), ids.nonce)
         said = {
             "at": opened.utc() or times.recorded(times.now()),
             "call": ids.uuid("erasure", chain.mark().seq + 1),

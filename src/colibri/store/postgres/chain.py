@@ -61,7 +61,7 @@ class FarChain:
         self,
         db: Pipelined,
         nonce: Callable[[int], bytes],
-        dump: Callable[[object], bytes],
+        dump: Callable[[object], bytes] | None,
     ) -> None:
         self._db = db
         self._nonce = nonce

@@ -30,11 +30,20 @@ register(faults)
 class Cursor:
     """The rows of a statement; all of them are here."""
 
-    __slots__ = ("_rows", "get")
+    __slots__ = ("_all", "_rows")
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self._all = rows
         self._rows = iter(rows)
-        self.get: Any = _plain(rows)
+
+    @property
+    def get(self) -> Any:
+        """The rows with as little around them as possible."""
+        rows = self._all
+        if not rows:
+            return None
+        values = [row[0] for row in rows] if len(rows[0]) == 1 else rows
+        return values[0] if len(values) == 1 else values
 
     def fetchone(self) -> Any | None:
         return next(self._rows, None)
@@ -47,14 +56,6 @@ class Cursor:
 
     def __next__(self) -> tuple[Any, ...]:
         return next(self._rows)
-
-
-def _plain(rows: list[tuple[Any, ...]]) -> Any:
-    """Rows with as little around them as possible."""
-    if not rows:
-        return None
-    values = [row[0] for row in rows] if len(rows[0]) == 1 else rows
-    return values[0] if len(values) == 1 else values
 
 
 class Connection:

@@ -9,8 +9,8 @@ was changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -18,7 +18,7 @@ import psycopg
 from colibri.core.errors import ColibriError
 from colibri.store.connection import Bindings
 from colibri.store.ledger import INSERT as APPEND
-from colibri.store.postgres.connection import PART, Connection, Cursor, numbered
+from colibri.store.postgres.connection import MOST_PREPARED, PART, Connection, Cursor, numbered
 from colibri.store.postgres.line import Answer, Line
 
 MOST_KEPT = 100  # rows of an answer that may be asked for again; a longer one is taken once
@@ -70,7 +70,7 @@ class Pipelined(Connection):
         self._records, self._following = [], []
         for first in range(0, len(records), MOST_RECORDS):
             some = records[first : first + MOST_RECORDS]
-            self.send(_append(len(some)), [value for record in some for value in record])
+            self.send(_append(len(some)), [*chain.from_iterable(some)])
         for statement, values in following:
             self.send(statement, values)
 
@@ -80,23 +80,23 @@ class Pipelined(Connection):
                 self.execute(one.strip())
             return Cursor([])
         values = () if bindings is None else bindings
-        if statements.lstrip().startswith(_QUESTIONS):
+        if _is_question(statements):
             return self._ask(statements, values)
         if statements == "ROLLBACK":
             self.pg.close()  # that rolls back, too; `use` forgets the rest
-            return Cursor([])
+            return _NO_ROWS
         self._changes += 1
         if statements is APPEND:
             self.last = (values[0], values[10])  # type: ignore[index]
             self._records.append(values)
-            return Cursor([])
+            return _NO_ROWS
         self._ahead.clear()  # it may change their answers
         if statements.startswith(_CHANGES):
             self._following.append((statements, values))
         else:
             self.send(statements, values)
             self._within = statements != "COMMIT"
-        return Cursor([])
+        return _NO_ROWS
 
     def executemany(self, statements: str, sequenceofbindings: Iterable[Bindings]) -> Cursor:
         for one in sequenceofbindings:
@@ -144,8 +144,10 @@ class Pipelined(Connection):
         outer, self._looking_ahead = self._looking_ahead, True
         try:
             for read in reads:
-                with suppress(_Sent, ColibriError):  # which is raised again, if it matters
+                try:
                     read()
+                except (_Sent, ColibriError):
+                    continue  # an error is raised again, if it matters
         finally:
             self._looking_ahead = outer
 
@@ -160,6 +162,14 @@ class Pipelined(Connection):
         super().__exit__(kind, problem if isinstance(problem, psycopg.Error) else None, trace)
         if was_outermost and not self.pg.closed:
             self.line.push()  # nobody waits for the end of a read
+
+
+_NO_ROWS = Cursor([])
+
+
+@lru_cache(MOST_PREPARED)
+def _is_question(statement: str) -> bool:
+    return statement.lstrip().startswith(_QUESTIONS)
 
 
 @cache

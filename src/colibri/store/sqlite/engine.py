@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from colibri.store.connection import Connection
@@ -56,6 +57,7 @@ def __getattr__(name: str) -> object:
     return found
 
 
+@cache
 def last_sign(session: str, columns: str) -> str:
     """A query for seq or at of a session's last sign of life."""
     said = ('"outcome":"ok"', '"late":null,')

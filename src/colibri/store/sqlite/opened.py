@@ -51,7 +51,7 @@ class Opened(NamedTuple):
         self,
         log: str,
         nonce: Callable[[int], bytes],
-        dump: Callable[[object], bytes],
+        dump: Callable[[object], bytes] | None = None,
         *,
         known: Head | None = None,
         far: bool = False,
