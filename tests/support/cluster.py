@@ -20,6 +20,9 @@ from tests.support.ledger_reader import LOG, eventually
 from tests.support.postgres_keeper import SUPERUSER
 
 DATABASE = "postgres"
+# A small write-ahead log, which is soon full; and what nobody flushes is lost in a crash.
+FRAIL = {"wal_writer_delay": "10s", "max_wal_size": "4MB", "min_wal_size": "2MB"}
+AS_INSTALLED = {"shared_buffers": "128MB"}
 
 
 def needs() -> str:
@@ -32,12 +35,18 @@ def needs() -> str:
 
 
 class Cluster:
-    """One server, running until the end of a with block; over its socket everybody is trusted."""
+    """One server, running until the end of a with block; over its socket everybody is trusted.
 
-    def __init__(self, at: Path | None = None, *, wal_elsewhere: bool = False) -> None:
+    It is made for faults, unless it shall be `as_installed`, with PostgreSQL's own settings.
+    """
+
+    def __init__(
+        self, at: Path | None = None, *, wal_elsewhere: bool = False, as_installed: bool = False
+    ) -> None:
         from tests.support import postgres
 
         self.directory = at or Path(tempfile.mkdtemp(prefix="colibri-cluster-"))
+        self._as_installed = as_installed
         self._elsewhere = Path(tempfile.mkdtemp(prefix="colibri-wal-")) if wal_elsewhere else None
         user = "" if os.getuid() else postgres._unprivileged()
         for directory in filter(None, (self.directory, self._elsewhere)):
@@ -61,9 +70,9 @@ class Cluster:
     def make(self) -> Self:
         """Its files, and start it."""
         wal = [f"--waldir={self._elsewhere}/wal"] if self._elsewhere else []
-        postgres_keeper.initialize(
-            self._programs, self.directory, self._started, "--wal-segsize=1", *wal
-        )
+        if not self._as_installed:
+            wal.append("--wal-segsize=1")
+        postgres_keeper.initialize(self._programs, self.directory, self._started, *wal)
         return self.start()
 
     def copy(self, primary: "Cluster") -> Self:
@@ -88,9 +97,7 @@ class Cluster:
             self.port,
             self._started,
             listen_addresses="",
-            wal_writer_delay="10s",  # what nobody flushes is lost in a crash
-            max_wal_size="4MB",
-            min_wal_size="2MB",
+            **(AS_INSTALLED if self._as_installed else FRAIL),
             wal_keep_size="64MB" if self._elsewhere is None else "0",
         )
         return self
