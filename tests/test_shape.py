@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 39_660,
     "lines of core, tools and server": 11_476,
-    "test and torture lines": 69_823,
+    "test and torture lines": 69_824,
 }
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from operator import sub
 from pathlib import Path
 from typing import Any
 
@@ -298,7 +299,7 @@ def run(lab: Lab) -> dict[str, object]:
     """At each distance, with the same servers."""
     is_full = lab.count >= MANY
     figures: dict[str, float] = {}
-    busy, stolen = processors()
+    before = processors()
     with team(lab, "team", SERVERS if is_full else FEW) as (database, way, agents):
         for distance in DISTANCES if is_full else DISTANCES[1:2]:
             lab.say(f"{len(agents)} servers, {distance:g} ms from their database")
@@ -308,7 +309,7 @@ def run(lab: Lab) -> dict[str, object]:
             figures |= work_in_rounds(agents[:some], way, lab.count, f"{some} of them ")
         starts = [first_change(lab.fresh(f"start{n}") / "project", way) for n in range(3)]
         figures["first change after the start, at 1 ms: ms"] = round(min(starts))
-        busy, stolen = (now - before for now, before in zip(processors(), (busy, stolen), strict=True))
+        worked, taken = map(sub, processors(), before)
         records = check(database, agents)
         return {
             "servers": len(agents),
@@ -319,7 +320,7 @@ def run(lab: Lab) -> dict[str, object]:
             **figures,
             "most memory of a server, MiB": max(agent.memory for agent in agents),
             "of the processor time it needed, taken by other machines: %": round(
-                100 * stolen / (busy + stolen)
+                100 * taken / (worked + taken)
             ),
             "load before": round(os.getloadavg()[2], 1),
         }
