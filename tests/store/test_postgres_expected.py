@@ -45,16 +45,16 @@ CHANGES = [
     ("ALTER TABLE ledger ENABLE REPLICA TRIGGER ledger_refuses_update", "trigger ledger_refuses"),
     ("ALTER TABLE thoughts DISABLE TRIGGER ALL", "trigger RI_ConstraintTrigger_c"),
     ("DROP TRIGGER ledger_refuses_delete ON ledger", "trigger ledger_refuses_delete is missing"),
-    ("DROP FUNCTION check_records() CASCADE", "function check_records is missing"),
+    ("DROP FUNCTION check_record() CASCADE", "function check_record is missing"),
     (
-        "CREATE OR REPLACE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql"
+        "CREATE OR REPLACE FUNCTION check_record() RETURNS trigger LANGUAGE plpgsql"
         " AS 'BEGIN RETURN NULL; END'",
-        "function check_records is defined differently",
+        "function check_record is defined differently",
     ),
-    ("ALTER FUNCTION check_records() SET search_path = public", "function check_records is def"),
-    ("ALTER FUNCTION check_records() RESET ALL", "function check_records is defined differently"),
+    ("ALTER FUNCTION check_record() SET search_path = public", "function check_record is def"),
+    ("ALTER FUNCTION check_record() RESET ALL", "function check_record is defined differently"),
     ("ALTER FUNCTION last_sign(text) RESET enable_sort", "function last_sign is defined differ"),
-    ("ALTER FUNCTION check_records() SECURITY DEFINER", "function check_records is defined"),
+    ("ALTER FUNCTION check_record() SECURITY DEFINER", "function check_record is defined"),
     ("ALTER FUNCTION erase(bigint) SECURITY INVOKER", "function erase is defined differently"),
     ("ALTER FUNCTION erase(bigint) OWNER TO CURRENT_USER", "function erase is defined differently"),
     (
@@ -89,7 +89,7 @@ CHANGES = [
     ("ALTER TABLE deeds DROP COLUMN late", "column deeds.late is missing"),
     ("ALTER TABLE deeds ALTER COLUMN host DROP NOT NULL", "column deeds.host is defined diff"),
     ('ALTER TABLE deeds ALTER COLUMN use TYPE text COLLATE "POSIX"', "column deeds.use is def"),
-    ("ALTER TABLE tasks DROP CONSTRAINT tasks_status_check", "table tasks's constraints is"),
+    ("ALTER TABLE thoughts DROP CONSTRAINT thoughts_idx_check", "table thoughts's constraints is"),
     ("ALTER TABLE ledger DROP CONSTRAINT ledger_pkey CASCADE", "table ledger's constraints is"),
     ("ALTER TABLE deeds DROP CONSTRAINT deeds_seq_fkey", "table deeds's constraints is"),
     ("DROP INDEX deeds_once", "index deeds_once is missing"),

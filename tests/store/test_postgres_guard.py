@@ -19,6 +19,11 @@ from tests.support.postgres_rows import AT, CALL, insert, row
 
 Connection = psycopg.Connection[Any]
 
+APPEND = (
+    "INSERT INTO ledger (at, kind, call, session, task, agent, nonce, body)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING seq, leaf"
+)
+
 CONTROLS = [chr(code) for code in (*range(1, 0x20), *range(0x7F, 0xA0))]
 HARD = [
     *CONTROLS,
@@ -140,6 +145,14 @@ def test_a_forged_record_is_refused(writer: Connection, at_once: bool) -> None:
     insert(writer, second, third)
 
 
+@pytest.mark.parametrize("missing", [*range(3), 6, 7, slice(6, 8)])
+def test_only_number_and_hashes_are_filled_in(writer: Connection, missing: Any) -> None:
+    values: list[object] = [AT, "call.enter", CALL, None, None, None, bytes(32), b"{}"]
+    values[missing] = [None, None] if isinstance(missing, slice) else None
+    with pytest.raises(errors.IntegrityError):
+        writer.execute(APPEND, values)
+
+
 def rehashed(good: Row, **said: Any) -> Row:
     """A record with another place, hashed as if that were its own."""
     changed = good._replace(**said)
@@ -187,14 +200,12 @@ def test_a_statement_without_rows_is_nothing(writer: Connection) -> None:
 
 
 def test_the_database_appends_as_the_server_does(writer: Connection) -> None:
-    """`append_record` finds the head itself; its bytes are those of core/ledger.py."""
+    """A record without a number is put at the end; its bytes are those of core/ledger.py."""
     rows: list[Row] = []
     for text in HARD:
         wanted = row(rows[-1] if rows else None, body=text.encode(), agent=text, task=text or None)
-        found = writer.execute(
-            "SELECT * FROM append_record(%s, %s, %s, %s, %s, %s, %s, %s)",
-            (*wanted[1:7], wanted.nonce, wanted.body),
-        ).fetchone()
+        values = (*wanted[1:7], wanted.nonce, wanted.body)
+        found = writer.execute(APPEND, values).fetchone()
         assert found == (wanted.seq, wanted.leaf)
         rows.append(wanted)
     kept = writer.execute("SELECT * FROM ledger ORDER BY seq").fetchall()
@@ -204,20 +215,20 @@ def test_the_database_appends_as_the_server_does(writer: Connection) -> None:
 def test_two_who_append_wait_for_each_other(name: str, writer: Connection) -> None:
     """The head is read after the lock: the second sees what the first has committed."""
     values = (AT, "call.enter", CALL, None, None, None, bytes(32), b"{}")
-    append = "SELECT new_seq FROM append_record(%s, %s, %s, %s, %s, %s, %s, %s)"
 
     def added(by: Connection) -> object:
         with by.transaction():
             by.execute("SELECT lock_head(%s)", (SCHEMA,))
-            return by.execute(append, values).fetchone()
+            ((seq, _),) = by.execute(APPEND, values).fetchall()
+            return seq
 
     with server().connect(roles.names(name).writer) as other:
         other.execute("SET lock_timeout = '100ms'")
         with writer.transaction():
-            assert added(writer) == (1,)
+            assert added(writer) == 1
             with pytest.raises(errors.LockNotAvailable):
                 added(other)
-        assert added(other) == (2,)
+        assert added(other) == 2
 
 
 def test_the_last_sign_of_life_is_found_however_many_records_a_session_has(
@@ -236,6 +247,26 @@ def test_the_last_sign_of_life_is_found_however_many_records_a_session_has(
     assert plan[0]["Plan"]["Shared Hit Blocks"] < 12
 
 
+def test_a_value_that_no_task_has_is_refused(writer: Connection) -> None:
+    insert(writer, row())
+    writer.execute(
+        "INSERT INTO tasks (number, title, priority, status, attempt, version, created_at,"
+        " updated_at, attempt_seq, open_dependencies)"
+        " VALUES (1, 'x', 'low', 'INIT', 1, 1, '', '', 1, 0)"
+    )
+    for change in (
+        "number = 0",
+        "priority = 'urgent'",
+        "status = 'init'",
+        "attempt = 0",
+        "version = 0",
+        "open_dependencies = -1",
+    ):
+        with pytest.raises(errors.CheckViolation):
+            writer.execute(f"UPDATE tasks SET {change}".encode())
+    writer.execute("UPDATE tasks SET version = 2, priority = 'critical', status = 'CANCELLED'")
+
+
 def trips(db: Connection, into: Path, work: Callable[[], object]) -> int:
     """How often a client waits for an answer before it can go on."""
     with into.open("w+") as trace:
@@ -249,14 +280,14 @@ def trips(db: Connection, into: Path, work: Callable[[], object]) -> int:
 
 
 def test_a_record_is_appended_and_committed_in_one_trip(writer: Connection, tmp_path: Path) -> None:
-    """Without the function it takes two: one to learn what the head is."""
+    """With a number of its own it takes two: one to learn what the head is."""
     good = row()
 
     def by_the_database() -> None:
         values = (*good[1:7], good.nonce, good.body)
         with writer.pipeline():
             writer.execute("BEGIN")
-            writer.execute("SELECT append_record(%s, %s, %s, %s, %s, %s, %s, %s)", values)
+            writer.execute(APPEND, values)
             writer.execute("COMMIT")
 
     def by_the_server() -> None:

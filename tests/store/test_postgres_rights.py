@@ -91,11 +91,11 @@ CREATE TRIGGER t BEFORE INSERT ON ledger EXECUTE FUNCTION suppress_redundant_upd
 CREATE INDEX i ON ledger (agent)
 CREATE TABLE {name}.more (id int)
 CREATE FUNCTION {name}.more() RETURNS int LANGUAGE sql AS 'SELECT 1'
-CREATE OR REPLACE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'
+CREATE OR REPLACE FUNCTION check_record() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN END'
 CREATE OR REPLACE FUNCTION genesis(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'
-ALTER FUNCTION check_records() SET search_path = public
-ALTER FUNCTION check_records() OWNER TO CURRENT_USER
-DROP FUNCTION check_records() CASCADE
+ALTER FUNCTION check_record() SET search_path = public
+ALTER FUNCTION check_record() OWNER TO CURRENT_USER
+DROP FUNCTION check_record() CASCADE
 SET ROLE {name}_owner
 SET SESSION AUTHORIZATION {name}_owner
 SET session_replication_role = replica
@@ -157,7 +157,7 @@ UPDATE sessions SET intent = 'x'
 INSERT INTO meta VALUES ('verified', '1')
 SELECT erase(3)
 SELECT lock_head(5)
-SELECT append_record('', 'thought', '', '', '', '', '', '')
+INSERT INTO ledger (at, kind, call, nonce, body) VALUES ('', 'thought', '', '', '')
 """.strip().splitlines()
 
 

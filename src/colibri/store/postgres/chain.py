@@ -13,7 +13,10 @@ from colibri.store.postgres.line import Answer
 from colibri.store.postgres.pipelined import Pipelined
 from colibri.store.sessions import LONGEST, Caller
 
-_APPEND = "SELECT new_seq, new_leaf FROM append_record(?, ?, ?, ?, ?, ?, ?, ?)"
+_APPEND = (
+    "INSERT INTO ledger (at, kind, call, session, task, agent, nonce, body)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq, leaf"
+)
 _ENTER = "SELECT * FROM enter_call(?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS float8), ?, ?)"
 
 

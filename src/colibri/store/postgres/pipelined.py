@@ -2,10 +2,9 @@
 
 Statements are kept until a question has to be answered, and leave with it; what they changed, or
 why one failed, comes with that answer. They keep their order, except that records come before other
-changes, many in one statement: the database checks them together. Questions that are known
-beforehand can be sent ahead: `look_ahead` is given functions of the store, and sends the first
-question of each that was not answered yet. Asked in earnest, it has been answered, unless something
-was changed meanwhile.
+changes, many in one statement. Questions that are known beforehand can be sent ahead: `look_ahead`
+is given functions of the store, and sends the first question of each that was not answered yet.
+Asked in earnest, it has been answered, unless something was changed meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -27,7 +27,6 @@ WRITES = {
     "thoughts": "INSERT",
 }
 CALLS = (
-    "append_record(text, text, text, text, text, text, bytea, bytea)",
     "commitment(bytea, bytea)",
     "current_session(text, text, text, text)",
     "enter_call(text, text, text, text, boolean, text, text, text, double precision, bytea, bytea)",

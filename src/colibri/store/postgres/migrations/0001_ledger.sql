@@ -3,7 +3,7 @@
 -- one can put a foreign table or operator under them; but for expressions that they are made of,
 -- which PostgreSQL can then take apart instead of calling them.
 
--- It has no CHECK: PostgreSQL would parse each again for every statement. `check_records` refuses
+-- It has no CHECK: PostgreSQL would parse each again for every statement. `check_record` refuses
 -- what they would.
 CREATE TABLE ledger (
     seq     bigint PRIMARY KEY,
@@ -66,55 +66,53 @@ CREATE FUNCTION record_leaf(
         || ',"task":' || coalesce(to_json(task)::text, 'null') || ',"v":1}', 'UTF8'))
 $$;
 
--- The chain can neither fork nor gap, and no record can claim another hash than its own. Whoever
--- waits for more records learns of them after the commit, on the channel with the schema's name.
-CREATE FUNCTION check_records() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- The chain can neither fork nor gap, and no record can claim another hash than its own: number and
+-- hashes are computed here, compared with those that are given, and filled in where none are.
+-- Whoever waits for more records learns of them after the commit, on the channel with the schema's
+-- name.
+CREATE FUNCTION check_record() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     log    text;
-    newest bigint;
-    seq    bigint;  -- of the record before
-    leaf   bytea;
-    r      ledger;
+    place  bigint;
+    before bytea;
+    hash   bytea;
 BEGIN
-    SELECT meta.value, l.seq, l.leaf, (SELECT max(l.seq) FROM ledger AS l)
-    INTO log, seq, leaf, newest
-    FROM meta LEFT JOIN ledger AS l ON l.seq = (SELECT min(added.seq) - 1 FROM added)
+    SELECT meta.value, coalesce(l.seq, 0) + 1, coalesce(l.leaf, genesis(meta.value))
+    INTO STRICT log, place, before
+    FROM meta LEFT JOIN ledger AS l ON l.seq = (SELECT max(seq) FROM ledger)
     WHERE meta.key = 'log';
-    FOR r IN SELECT * FROM added ORDER BY added.seq LOOP
-        IF r.seq <> coalesce(seq, 0) + 1 OR r.prev IS DISTINCT FROM coalesce(leaf, genesis(log))
-        THEN
-            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
-                MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
-        ELSIF r.leaf IS DISTINCT FROM record_leaf(
-            log, r.seq, r.at, r.kind, r.call, r.session, r.task, r.agent, r.payload, r.prev)
-        THEN
-            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
-                MESSAGE = format('the leaf of record %s is not the hash of its header', r.seq);
-        ELSIF (r.nonce IS NULL) <> (r.body IS NULL) OR length(r.nonce) <> 32
-            OR r.payload <> commitment(r.nonce, r.body)
-        THEN
-            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
-                MESSAGE = format('record %s does not commit to its payload', r.seq);
-        ELSIF length(r.payload) <> 32 OR r.kind <> ALL (
-            '{call.enter,call.exit,session.open,session.resume,thought,session.seal,task,task.text,'
-            'erasure,deed,deed.text}')
-        THEN
-            RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
-                MESSAGE = format('record %s is of no kind that there is', r.seq);
-        END IF;
-        seq := r.seq;
-        leaf := r.leaf;
-    END LOOP;
-    IF seq < newest THEN
+    NEW.seq := coalesce(NEW.seq, place);
+    NEW.prev := coalesce(NEW.prev, before);
+    IF NEW.seq <> place OR NEW.prev <> before THEN
         RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
             MESSAGE = 'the ledger is append-only: a record follows the newest one, or none';
     END IF;
+    hash := commitment(NEW.nonce, NEW.body);
+    NEW.payload := coalesce(NEW.payload, hash);
+    IF (NEW.nonce IS NULL) <> (NEW.body IS NULL) OR length(NEW.nonce) <> 32 OR NEW.payload <> hash
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = format('record %s does not commit to its payload', NEW.seq);
+    END IF;
+    hash := record_leaf(log, NEW.seq, NEW.at, NEW.kind, NEW.call, NEW.session, NEW.task, NEW.agent,
+        NEW.payload, NEW.prev);
+    NEW.leaf := coalesce(NEW.leaf, hash);
+    IF NEW.leaf IS DISTINCT FROM hash THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = format('the leaf of record %s is not the hash of its header', NEW.seq);
+    ELSIF length(NEW.payload) <> 32 OR NEW.kind <> ALL (
+        '{call.enter,call.exit,session.open,session.resume,thought,session.seal,task,task.text,'
+        'erasure,deed,deed.text}')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',
+            MESSAGE = format('record %s is of no kind that there is', NEW.seq);
+    END IF;
     PERFORM pg_notify(TG_TABLE_SCHEMA, '');
-    RETURN NULL;
+    RETURN NEW;
 END $$;
 
-CREATE TRIGGER ledger_refuses_a_fork AFTER INSERT ON ledger
-REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION check_records();
+CREATE TRIGGER ledger_refuses_a_fork BEFORE INSERT ON ledger
+FOR EACH ROW EXECUTE FUNCTION check_record();
 
 -- Erasure is the one change there is: a text goes, with its nonce, once and for good.
 CREATE FUNCTION keep_record() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -192,27 +190,6 @@ BEGIN
             'record %s, which this server knows, is missing or differs', known_seq);
     END IF;
     at := utc(clock_timestamp());
-END $$;
-
--- Append a record under that lock, which the caller holds, without a look at the head before.
-CREATE FUNCTION append_record(
-    new_at text, new_kind text, new_call text, new_session text, new_task text,
-    new_agent text, new_nonce bytea, new_body bytea, OUT new_seq bigint, OUT new_leaf bytea
-) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-    log    text;
-    before bytea;
-    hash   bytea := commitment(new_nonce, new_body);
-BEGIN
-    SELECT meta.value, coalesce(l.seq, 0) + 1, coalesce(l.leaf, genesis(meta.value))
-    INTO STRICT log, new_seq, before
-    FROM meta LEFT JOIN ledger AS l ON l.seq = (SELECT max(seq) FROM ledger)
-    WHERE meta.key = 'log';
-    new_leaf := record_leaf(log, new_seq, new_at, new_kind, new_call, new_session, new_task,
-        new_agent, hash, before);
-    INSERT INTO ledger (seq, at, kind, call, session, task, agent, payload, nonce, body, leaf, prev)
-    VALUES (new_seq, new_at, new_kind, new_call, new_session, new_task, new_agent, hash,
-        new_nonce, new_body, new_leaf, before);
 END $$;
 
 -- A payload to look into. PostgreSQL has no text with the character 0, which no tool of ours takes;

@@ -84,8 +84,9 @@ BEGIN
     ELSIF seeks AND new_agent IS NULL THEN
         SELECT s.agent INTO who FROM sessions AS s WHERE s.session_id = new_session;
     END IF;
-    SELECT new_seq, new_leaf INTO seq, leaf FROM append_record(
-        at, 'call.enter', new_call, whose, new_task, who, new_nonce, new_body);
+    INSERT INTO ledger AS l (at, kind, call, session, task, agent, nonce, body)
+    VALUES (at, 'call.enter', new_call, whose, new_task, who, new_nonce, new_body)
+    RETURNING l.seq, l.leaf INTO STRICT seq, leaf;
 END $$;
 
 -- The first call of each key that a client gave to a call which it may send again.
