@@ -62,7 +62,7 @@ def measure(url: str, writers: int, logs: int, seconds: float) -> Measured:
             work = [(url, names[number % logs], begin, seconds) for number in range(writers)]
             times = [one for some in pool.starmap(write, work, chunksize=1) for one in some]
     finally:
-        _drop(url, names)
+        drop(url, names)
     return Measured(
         writers,
         logs,
@@ -124,7 +124,7 @@ def change(opened: Any) -> None:
         )
 
 
-def _drop(url: str, names: list[str]) -> None:
+def drop(url: str, names: list[str]) -> None:
     with closing(team.connect(url)) as admin:
         for name in names:
             admin.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
