@@ -75,16 +75,9 @@ def test_people_are_told_step_by_step(tmp_path: Path, schema: str) -> None:
     assert f"     export COLIBRI_DB_SCHEMA={schema}\n" in out
     assert "     export COLIBRI_MODE=READONLY\n" in out
     assert "doctor shows on each machine whether it works" in out
-    _, out, _ = colibri(tmp_path, "team", "init", server().url(), "--schema", schema)
+    # Again; the name is that of the environment unless one is given.
+    _, out, _ = colibri(tmp_path, "team", "init", server().url(), COLIBRI_DB_SCHEMA=schema)
     assert f"{schema}, version 5, as before" in out
-
-
-def test_the_name_is_that_of_the_environment_unless_one_is_given(
-    tmp_path: Path, schema: str
-) -> None:
-    url = server().url()
-    code, out, _ = colibri(tmp_path, "team", "init", url, "--json", COLIBRI_DB_SCHEMA=schema)
-    assert (code, json.loads(out)["schema"]) == (0, schema)
 
 
 def test_passwords_stay_where_libpq_finds_them(tmp_path: Path, schema: str) -> None:
@@ -107,6 +100,11 @@ def test_passwords_stay_where_libpq_finds_them(tmp_path: Path, schema: str) -> N
         f"postgresql://{schema}_writer@127.0.0.1:{server().port}/postgres"
     )
     assert made["passwords"]["writer"] == [f"127.0.0.1:{server().port}:postgres:{schema}_writer"]
+    url = writer["COLIBRI_DB_URL"]
+    writer["COLIBRI_DB_URL"] = f"{url}?target_session_attrs=read-write"
+    code, _, err = colibri(tmp_path, "status", **writer | finds)
+    assert (code, "target_session_attrs=primary" in err) == (75, True)
+    writer["COLIBRI_DB_URL"] = f"{url}?target_session_attrs=primary"
     said = [out, err]
     for command in (["add", "a"], ["status"], ["log", "--payload"], ["doctor"], ["verify"]):
         code, out, err = colibri(tmp_path, *command, **writer | finds)
@@ -114,6 +112,8 @@ def test_passwords_stay_where_libpq_finds_them(tmp_path: Path, schema: str) -> N
         said += [out, err]
     code, out, err = colibri(tmp_path, "status", **writer)
     assert (code, "no password supplied" in err, "~/.pgpass" in err) == (75, True, True)
+    code, _, err = colibri(tmp_path, "team", "init", url, "--schema", schema)
+    assert (code, "without asking for a password: ~/.pgpass" in err) == (75, True)
     kept = [path.read_text() for path in (tmp_path / "state").rglob("*.jsonl")]
     assert kept
     assert SECRET not in "".join((*said, err, *kept, server().log()))

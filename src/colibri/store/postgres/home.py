@@ -206,4 +206,6 @@ class Home:
         hint = _HINTS.get(faults.fault(problem), "psql with the same URL has to work first")
         if any(said in why for said in faults.NO_PASSWORD):
             hint = "libpq finds passwords in ~/.pgpass, PGPASSFILE, a service or PGPASSWORD"
+        if "session is read-only" in why:  # ours is, wherever we only read
+            hint = "no server takes writes, or the URL needs target_session_attrs=primary instead"
         return ResourceError(f"cannot open {self.name}: {why}", faults.tls_hint(why) or hint)

@@ -40,9 +40,7 @@ def connect(url: str) -> psycopg.Connection[Any]:
         return psycopg.connect(url, autocommit=True, connect_timeout=SECONDS)
     except psycopg.Error as problem:
         why = " ".join(str(problem).split())
-        hint = (
-            "psql with the same URL has to work first; it also asks for a password that is missing"
-        )
+        hint = "psql with the same URL has to work first, without asking for a password: ~/.pgpass"
         raise ResourceError(
             f"cannot connect to PostgreSQL: {why}", faults.tls_hint(why) or hint
         ) from None
