@@ -101,10 +101,7 @@ def test_passwords_stay_where_libpq_finds_them(tmp_path: Path, schema: str) -> N
     )
     assert made["passwords"]["writer"] == [f"127.0.0.1:{server().port}:postgres:{schema}_writer"]
     url = writer["COLIBRI_DB_URL"]
-    writer["COLIBRI_DB_URL"] = f"{url}?target_session_attrs=read-write"
-    code, _, err = colibri(tmp_path, "status", **writer | finds)
-    assert (code, "target_session_attrs=primary" in err) == (75, True)
-    writer["COLIBRI_DB_URL"] = f"{url}?target_session_attrs=primary"
+    writer["COLIBRI_DB_URL"] += "?target_session_attrs=read-write"
     said = [out, err]
     for command in (["add", "a"], ["status"], ["log", "--payload"], ["doctor"], ["verify"]):
         code, out, err = colibri(tmp_path, *command, **writer | finds)

@@ -44,4 +44,6 @@ def told(witness: Witness | None, records: int) -> str:
     when = f", {times.with_age(witness.at)}" if witness.at else ""
     newer = records - witness.size
     rest = f"; {terminal.count(newer, 'record')} newer" if newer > 0 else ""
+    if newer < 0:
+        rest = f"; the log ends at record {records:,} now, colibri verify says more"
     return f"record {witness.size:,} by {witness.where}{remote}{when}{rest}"

@@ -64,7 +64,7 @@ def _kind(server: dict[str, Any], mode: Mode) -> Iterator[Finding]:
     elif mode == Mode.READONLY:
         yield ok("it is a standby, which READONLY can read", "server")
     else:
-        hint = "name the primary; with several hosts, add target_session_attrs=primary"
+        hint = "name the primary; with several hosts, add target_session_attrs=read-write"
         yield problem("it is a standby, which takes no records", hint, "server")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from colibri import project as projects
-from colibri.cli import git, witnesses
+from colibri.cli import git, program, witnesses
 from colibri.cli.complaint import Complaint
 from colibri.cli.doctor import Finding, ok, warning
 from colibri.cli.settings import git_hooks
@@ -24,7 +24,11 @@ def examine(config: Config) -> Iterator[Finding]:
             newest, records = witnesses.newest(config, reader), ledger.last_seq(reader)
     except errors(ResourceError):
         return
-    yield ok(witnesses.told(newest, records))
+    told = witnesses.told(newest, records)
+    if newest is not None and newest.size > records:
+        yield warning(told, program.typed("colibri verify"))
+    else:
+        yield ok(told)
     repository = git.find(config.project)
     if repository is not None:
         yield from _hooks(repository, config.project)

@@ -11,7 +11,7 @@ import psycopg
 from colibri.core.errors import ColibriError, Damaged, ResourceError
 from colibri.store import home
 from colibri.store.connection import Bindings
-from colibri.store.postgres import SCHEMA, faults, schema, team
+from colibri.store.postgres import SCHEMA, faults, roles, schema, team
 from colibri.store.postgres.connection import Cursor
 from colibri.store.postgres.opened import Opened
 from colibri.store.postgres.pipelined import Pipelined
@@ -26,8 +26,14 @@ NETWORK: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-WRITING = "-c lock_timeout=10s -c synchronous_commit=off"
-READING = "-c default_transaction_read_only=on"
+# The roles that `team init` makes have PATIENCE anyway, others that it is granted to have not.
+_SETTINGS = {"lock_timeout": "10s", "synchronous_commit": "off"} | roles.PATIENCE
+WRITING = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+# Only once it is made: a URL with target_session_attrs=read-write would take no read-only one.
+_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
+_READ_ONLY = _VERSION.replace(
+    "FROM", ", set_config('default_transaction_read_only', 'on', false) FROM"
+)
 
 _HINTS: dict[str | None, str] = {
     "unreachable": "check that the server runs and that this machine can reach it",
@@ -157,12 +163,12 @@ class Home:
 
     def _writer(self) -> "Callable[[], psycopg.Connection[Any]]":
         """What connects one writer; its connections share a name that no other has."""
-        return partial(self._connect, WRITING, f"{PROGRAM} {os.urandom(8).hex()}")
+        return partial(self._connect, WRITING, f"{PROGRAM} {os.urandom(8).hex()}", _VERSION)
 
     def _connect_reader(self) -> "psycopg.Connection[Any]":
-        return self._connect(READING, PROGRAM)
+        return self._connect("", PROGRAM, _READ_ONLY)
 
-    def _connect(self, settings: str, name: str) -> "psycopg.Connection[Any]":
+    def _connect(self, settings: str, name: str, version: str) -> "psycopg.Connection[Any]":
         schema.require_name(self._schema)
         team.require_no_password(self._url)
         options = f"-c search_path={self._schema},pg_temp {settings}"
@@ -173,15 +179,14 @@ class Home:
             schema.require_server(
                 pg.info.server_version, pg.info.parameter_status("server_encoding")
             )
-            self._require_version(pg)
+            self._require_version(pg.execute(version.encode()).fetchone())
         except BaseException:
             pg.close()
             raise
         self._version = f"PostgreSQL {pg.info.parameter_status('server_version')}"
         return pg
 
-    def _require_version(self, pg: "psycopg.Connection[Any]") -> None:
-        row = pg.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    def _require_version(self, row: tuple[Any, ...] | None) -> None:
         found = int(row[0]) if row else 0
         if found < 0:
             raise ResourceError(
@@ -206,6 +211,4 @@ class Home:
         hint = _HINTS.get(faults.fault(problem), "psql with the same URL has to work first")
         if any(said in why for said in faults.NO_PASSWORD):
             hint = "libpq finds passwords in ~/.pgpass, PGPASSFILE, a service or PGPASSWORD"
-        if "session is read-only" in why:  # ours is, wherever we only read
-            hint = "no server takes writes, or the URL needs target_session_attrs=primary instead"
         return ResourceError(f"cannot open {self.name}: {why}", faults.tls_hint(why) or hint)
