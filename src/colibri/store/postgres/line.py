@@ -35,6 +35,11 @@ class Answer:
         self._loading = loading
         self._taken = 0
 
+    @property
+    def is_good(self) -> bool:
+        """Whether it is here, and no error."""
+        return self.result is not None and self.result.status not in _FAILED
+
     def take(self, most: int | None = None) -> list[tuple[Any, ...]]:
         """So many more of them, or all that are left."""
         assert self.result is not None
@@ -80,14 +85,16 @@ class Line:
         self._awaited.append(None)
         return name
 
-    def part(self) -> None:
+    def part(self) -> Answer:
         """End a part of the flight: what came outside of BEGIN and COMMIT takes effect here, and
         after an error the rest of the part is left out.
         """
+        end = Answer(self._loading)
         if not self._is_at_end:
             self._pg.pipeline_sync()
-            self._awaited.append(None)
+            self._awaited.append(end)
             self._is_at_end = True
+        return end
 
     def push(self) -> None:
         """Let the flight leave; its answers come with those of the next one."""

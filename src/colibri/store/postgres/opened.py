@@ -161,9 +161,8 @@ class Opened:
         self.send_flush()
         self.db.line.wait()
 
-    def send_flush(self) -> None:
-        self.db.send(_FLUSH)
-        self.db.line.part()  # here it commits
+    def send_flush(self) -> tuple[Answer, Answer]:
+        return self.db.send(_FLUSH), self.db.line.part()  # here it commits
 
     def reconnect(self) -> None:
         """Replace a connection that broke; Damaged if another ledger is there now."""
@@ -270,10 +269,11 @@ class Change:
         except psycopg.Error as problem:  # nothing of this flight was sent
             self._roll_back()
             raise Undone(str(problem)) from problem
+        ends: list[Answer] = []
         try:
-            db.execute("COMMIT")
+            ends.append(db.commit())
             if self._flushed:
-                opened.send_flush()
+                ends += opened.send_flush()
             if self._ahead is None:
                 db.line.wait()
             else:
@@ -281,11 +281,17 @@ class Change:
             if self._far and self._head is not None and self._ahead is None:
                 opened.read_head(self._head)  # for the time: it has arrived
         except psycopg.Error as problem:
-            if not db.is_broken:
+            good = [one.is_good for one in ends]
+            if good and all(good):  # what failed is only what was begun ahead
+                self._roll_back()
+            elif not db.is_broken and not any(good[:1]):
                 self._roll_back()
                 raise _explained(problem) from problem
-            if not opened.has_committed(last, self._known):
+            elif not opened.has_committed(last, self._known):
                 raise Undone(str(problem)) from problem
+        except BaseException:
+            self._roll_back()  # or the next transaction would commit what was sent already
+            raise
 
     def _begin_ahead(self, reads: Callable[[], Iterable[Callable[[], object]]]) -> None:
         opened = self._opened
@@ -295,9 +301,7 @@ class Change:
         opened.begun = True
 
     def _roll_back(self) -> None:
-        """By closing the connection: after an error some statements are not prepared that were
-        thought to be, because the error came first.
-        """
+        """By closing the connection: that waits for nothing."""
         with suppress(psycopg.Error):
             self._opened.db.pg.close()
 

@@ -97,6 +97,12 @@ class Pipelined(Connection):
             self._within = statements != "COMMIT"
         return _NO_ROWS
 
+    def commit(self) -> Answer:
+        """Send the end of a transaction that changes something; whether it worked comes later."""
+        self._ahead.clear()
+        self._within = False
+        return self.send("COMMIT")
+
     def executemany(self, statements: str, sequenceofbindings: Iterable[Bindings]) -> Cursor:
         for one in sequenceofbindings:
             self.execute(statements, one)
