@@ -7,6 +7,7 @@ import pytest
 
 from colibri.store.postgres.connection import MOST_PREPARED, PART
 from colibri.store.postgres.pipelined import Pipelined
+from colibri.store.savepoint import Savepoint
 from tests.support.postgres import psycopg, server
 
 
@@ -60,6 +61,17 @@ def test_the_first_error_of_a_flight_is_the_one_that_is_raised(db: Pipelined) ->
         db.execute("SELECT 1")
     with pytest.raises(psycopg.errors.InFailedSqlTransaction):
         db.execute("SELECT 2")
+
+
+def test_what_an_error_kept_from_being_prepared_is_prepared_again(db: Pipelined) -> None:
+    """After a savepoint the connection goes on, and so does one of a reader."""
+    db.execute("BEGIN")
+    with pytest.raises(psycopg.errors.DivisionByZero), Savepoint(db):
+        db.send("SELECT 1 / 0")
+        db.execute("SELECT 'new'")
+    for number in range(3):
+        assert db.execute(f"SELECT {number}").get == number
+    assert db.execute("SELECT 'new'").get == "new"
 
 
 def test_a_connection_that_was_ended_is_noticed_before_anything_is_sent(db: Pipelined) -> None:

@@ -8,6 +8,7 @@ PostgreSQL believes that more is on its way. Only a flight of more than 64 KiB l
 import select
 from collections import deque
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -18,6 +19,8 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 from colibri.store.postgres.connection import MOST_PREPARED
+
+_Key = tuple[bytes, tuple[int, ...]]  # a statement and the types of its values
 
 _BINARY = PyFormat.BINARY
 _BAD = ConnStatus.BAD
@@ -55,8 +58,9 @@ class Line:
     def __init__(self, pg: "psycopg.Connection[Any]") -> None:
         self._pg = pg.pgconn
         self._dumping, self._loading = Transformer(pg), Transformer(pg)
-        self._prepared: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
-        self._awaited: deque[Answer | None] = deque()  # None for what has no rows to be taken
+        self._prepared: dict[_Key, bytes] = {}
+        self._numbers = count()
+        self._awaited: deque[Answer | _Key | None] = deque()  # a key: of what is being prepared
         self._is_at_end = True  # of a part
         self._poll = select.poll()
         self._poll.register(self._pg.socket, select.POLLIN)
@@ -74,15 +78,15 @@ class Line:
         self._awaited.append(answer)
         return answer
 
-    def _prepare(self, key: tuple[bytes, tuple[int, ...]]) -> bytes:
+    def _prepare(self, key: _Key) -> bytes:
         if len(self._prepared) >= MOST_PREPARED:
             self._prepared.clear()
             self._pg.send_query_params(b"DEALLOCATE ALL", None)
             self._awaited.append(None)
         query, types = key
-        self._prepared[key] = name = b"c%d" % len(self._prepared)
+        self._prepared[key] = name = b"c%d" % next(self._numbers)
         self._pg.send_prepare(name, query, types)
-        self._awaited.append(None)
+        self._awaited.append(key)
         return name
 
     def part(self) -> Answer:
@@ -119,9 +123,7 @@ class Line:
                 if pg.status == _BAD:
                     raise psycopg.OperationalError("the connection is lost")
                 continue
-            answer = awaited.popleft()
-            if answer is not None:
-                answer.result = result
+            self._take(awaited.popleft(), result)
             if result.status in _FAILED:
                 problem = problem or _problem(result)
                 if result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) in _LAST_WORDS:
@@ -130,6 +132,12 @@ class Line:
                     break
         if problem is not None:
             raise problem
+
+    def _take(self, sent: Answer | _Key | None, result: PGresult) -> None:
+        if isinstance(sent, Answer):
+            sent.result = result
+        elif sent is not None and result.status in _FAILED:  # maybe because of an earlier error
+            self._prepared.pop(sent, None)
 
     def require(self) -> None:
         """Raise if the server has ended the connection; for a moment when nothing is awaited."""
