@@ -84,3 +84,9 @@ def test_what_could_not_be_sent_is_not_committed_by_the_next_transaction(
         writer.db.execute(word, ("\ud800",))
     append(writer)
     assert writer.db.execute("SELECT count(*) FROM thought_words").get == 0
+
+
+def test_all_records_have_arrived_when_the_newest_is_known(writer: opened.Opened) -> None:
+    """Another thread may ask for one while the connection answers something else."""
+    made = append(writer, far=True, records=3)
+    assert [one._entry is not None for one in made] == [True] * 3

@@ -109,8 +109,10 @@ class FarChain:
         return self.coming[-1]
 
     def mark(self) -> Head | None:
-        """The newest record, if one was appended; waits for its number."""
-        return self.coming[-1].entry if self.coming else None
+        """The newest record, if one was appended; waits for its number and those before it, which
+        other threads may ask for while this connection is used for something else.
+        """
+        return [one.entry for one in self.coming][-1] if self.coming else None
 
     def is_there(self, since: int) -> bool:
         """Whether the records are in the ledger, after a commit that was not answered; if so, they
