@@ -90,3 +90,12 @@ def test_all_records_have_arrived_when_the_newest_is_known(writer: opened.Opened
     """Another thread may ask for one while the connection answers something else."""
     made = append(writer, far=True, records=3)
     assert [one._entry is not None for one in made] == [True] * 3
+
+
+def test_a_clock_that_stood_still_puts_no_record_into_the_past(writer: opened.Opened) -> None:
+    """As that of a machine that slept: the time since the last question does not count."""
+    append(writer)
+    writer._monotonic = lambda: time.monotonic() - 3600
+    append(writer, far=True)
+    first, second = writer.db.execute("SELECT at FROM ledger ORDER BY seq").get
+    assert first < second

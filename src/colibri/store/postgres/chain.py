@@ -1,7 +1,8 @@
 """Records that the database itself puts at the end of the chain, in one trip.
 
-Their numbers and leaves come back with a later answer. That suits the enter and exit records of
-calls, which name no number of their own; and not TEST mode, whose nonces depend on the number.
+Their numbers and leaves come back with a later answer, and their times are the database's: it may
+not have been asked for the time yet. That suits the enter and exit records of calls, which name no
+number of their own; and not TEST mode, whose nonces depend on the number.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from colibri.store.sessions import LONGEST, Caller
 
 _APPEND = (
     "INSERT INTO ledger (at, kind, call, session, task, agent, nonce, body)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq, leaf"
+    " VALUES (utc(clock_timestamp()), ?, ?, ?, ?, ?, ?, ?) RETURNING seq, leaf"
 )
 _ENTER = "SELECT * FROM enter_call(?, ?, ?, ?, ?, ?, ?, ?, CAST(? AS float8), ?, ?)"
 
@@ -83,7 +84,7 @@ class FarChain:
         agent: str | None = None,
     ) -> Any:
         body = record.body(kind, payload, self._dump)
-        said = (at, kind, call, session, task, agent, self._nonce(0), body)
+        said = (kind, call, session, task, agent, self._nonce(0), body)
         return self._await(call, kind, self._db.send(_APPEND, said))
 
     def enter(  # noqa: PLR0913 - see enter_call in 0003_trail.sql
