@@ -19,13 +19,15 @@ from colibri.store.postgres.pipelined import Pipelined
 PROGRAM = "colibri"  # what PostgreSQL shows of us
 PAUSE = 0.25  # between two attempts to reach the server
 # A server that cannot be reached is found out within some seconds, however it went away.
-NETWORK: dict[str, Any] = {
+CONNECTION: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
+    "client_encoding": "UTF8",  # whatever the environment, the URL or the database says
 }
+_ONE_WAY = "-c standard_conforming_strings=on"  # to read strings, whatever is set elsewhere
 # The roles that `team init` makes have PATIENCE anyway, others that it is granted to have not.
 _SETTINGS = {"lock_timeout": "10s", "synchronous_commit": "off"} | roles.PATIENCE
 WRITING = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
@@ -171,9 +173,9 @@ class Home:
     def _connect(self, settings: str, name: str, version: str) -> "psycopg.Connection[Any]":
         schema.require_name(self._schema)
         team.require_no_password(self._url)
-        options = f"-c search_path={self._schema},pg_temp {settings}"
+        options = f"-c search_path={self._schema},pg_temp {_ONE_WAY} {settings}"
         pg = psycopg.connect(
-            self._url, autocommit=True, application_name=name, options=options, **NETWORK
+            self._url, autocommit=True, application_name=name, options=options, **CONNECTION
         )
         try:
             schema.require_server(

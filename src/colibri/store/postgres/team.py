@@ -37,7 +37,8 @@ def connect(url: str) -> psycopg.Connection[Any]:
     """Connect as an administrator; ResourceError says why that fails."""
     require_no_password(url)
     try:
-        return psycopg.connect(url, autocommit=True, connect_timeout=SECONDS)
+        more: Any = {"client_encoding": "UTF8", "connect_timeout": SECONDS}
+        return psycopg.connect(url, autocommit=True, **more)
     except psycopg.Error as problem:
         why = " ".join(str(problem).split())
         hint = "psql with the same URL has to work first, without asking for a password: ~/.pgpass"
