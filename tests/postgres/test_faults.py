@@ -343,3 +343,37 @@ def test_records_carry_the_time_of_the_database(tmp_path: Path, schema: str) -> 
     times = [at for at, _ in rows]
     assert times == sorted(times)
     assert times[-1] <= rows[-1][1]
+
+
+def test_a_server_that_ends_finds_out_what_became_of_a_commit(
+    tmp_path: Path, far: Far, schema: str
+) -> None:
+    with start(tmp_path, far.url(f"{schema}_writer"), schema) as running:
+        running.data("task_create", title="first")
+        far.delay = 0.5  # each way
+        id = running.post_call("task_create", title="second")
+        eventually(lambda: len(titles(schema)) == 2, "the commit, whose answer is on its way")
+        far.cut()
+        far.drop()
+        time.sleep(0.5)
+        running.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "2/6 quiesce" in running.stderr, "the beginning of the end")
+        time.sleep(0.5)
+        far.delay = 0.0
+        far.restore()
+        assert running.answer(id)["result"]["isError"] is False
+
+
+def test_a_database_that_is_silent_does_not_keep_a_server_from_ending(
+    tmp_path: Path, far: Far, schema: str
+) -> None:
+    program = (
+        "from colibri.server import shutdown; shutdown.DRAIN_SECONDS = 2.0;"
+        "from colibri.__main__ import main; import sys; sys.argv[1:] = ['serve']; main()"
+    )
+    where: Any = {"COLIBRI_DB_URL": far.url(f"{schema}_writer"), "COLIBRI_DB_SCHEMA": schema}
+    with Server(tmp_path, [sys.executable, "-c", program], **(QUIET | where)) as running:
+        running.data("task_create", title="first")
+        far.delay = 1000.0
+        assert running.close() == 1
+        assert "shutdown did not finish in 2 s" in running.stderr

@@ -231,7 +231,7 @@ class Parts:
         self.journal.status = "open, read-only"
 
     def _sleep(self, seconds: float) -> None:
-        if self.life.stop_reason is not None:
+        if self.life.stop_reason is not None and self.journal.recorder is None:
             raise _Stopping("the server is shutting down")
         time.sleep(seconds)
 

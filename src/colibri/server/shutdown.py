@@ -67,7 +67,13 @@ class End:
             lane.thread.join(self._left())
             if lane.thread.is_alive():
                 self._give_up()
-        self._close_database()
+        last = threading.Timer(self._left(), self._give_up)  # a database may never answer
+        last.daemon = True
+        last.start()
+        try:
+            self._close_database()
+        finally:
+            last.cancel()
         log("info", "[colibri] shutdown 5/6 close: database closed")
         self._loop.transport.close()
         life.connected = False
