@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from colibri.store.postgres import faults
 from tests.support import postgres_keeper as keeper
 from tests.support.client import COLIBRI, Server
-from tests.support.postgres import SUPERUSER, UNPRIVILEGED, programs
+from tests.support.far import Far
+from tests.support.postgres import SUPERUSER, UNPRIVILEGED, programs, psycopg
 from tests.support.program import colibri
 
 OPENSSL = shutil.which("openssl")
@@ -116,3 +118,37 @@ def test_a_server_that_cannot_be_trusted_is_refused_at_once(
         refused = running.call("task_create", title="to a stranger")
         assert refused["isError"] is True
         assert said in str(refused)
+
+
+def test_a_broken_connection_is_no_refusal_and_no_call_notices(
+    tmp_path: Path, encrypted: Encrypted
+) -> None:
+    with Far(("127.0.0.1", encrypted.port)) as far:
+        url = encrypted.url().replace(f":{encrypted.port}/", f":{far.port}/")
+        code, out, err = colibri(tmp_path, "team", "init", url, "--schema", "broken", "--json")
+        assert (code, err) == (0, ""), out
+        there: Any = {"COLIBRI_DB_URL": url, "COLIBRI_DB_SCHEMA": "broken"}
+        with Server(tmp_path, COLIBRI, **there) as running:
+            running.data("task_create", title="before")
+            running.data("task_list")
+            far.drop()
+            running.data("task_create", title="after")
+            assert running.data("task_list")["total_count"] == 2
+            far.cut()
+            far.drop()
+            assert "cannot be reached" in str(running.call("task_create", title="lost"))
+
+
+@pytest.mark.parametrize(
+    ("why", "meaning"),
+    [
+        ("SSL error: unexpected eof while reading", "unreachable"),
+        ("SSL SYSCALL error: Connection reset by peer", "unreachable"),
+        ("SSL connection has been closed unexpectedly", "unreachable"),
+        ("SSL error: tlsv1 alert unknown ca", "not allowed"),
+        ("server does not support SSL, but SSL was required", "not allowed"),
+    ],
+)
+def test_only_a_refusal_is_one(why: str, meaning: str) -> None:
+    assert faults.fault(psycopg.OperationalError(why)) == meaning
+    assert bool(faults.tls_hint(why)) == (meaning == "not allowed")

@@ -182,6 +182,7 @@ def test_a_mistake_of_the_caller_is_no_fault_and_neither_is_a_rule(lab: Lab) -> 
     assert fault(mistake.value) is None and not breaks_constraint(mistake.value)
     assert fault(rule.value) is None and breaks_constraint(rule.value)
     assert fault(ValueError()) is None
+    assert fault(psycopg.errors.lookup("25P04")()) == "unreachable"  # from PostgreSQL 17 on
 
 
 def test_after_the_connection_broke_a_savepoint_has_nothing_to_roll_back(lab: Lab) -> None:

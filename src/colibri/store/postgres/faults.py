@@ -27,7 +27,8 @@ _FAULTS: dict[str, Fault] = {
     "57014": "busy",  # a statement took too long
     "08": "unreachable",
     "57P": "unreachable",  # the server shuts down, or does not take connections yet
-    "25P03": "unreachable",  # it ended our session, which held a transaction open for too long
+    "25P03": "unreachable",  # it ended our session, which held a transaction open for too long,
+    "25P04": "unreachable",  # or a transaction lasted too long
     "25006": "read-only",  # a standby
     "28": "not allowed",  # wrong password, or no such user
     "42501": "not allowed",
@@ -40,6 +41,7 @@ _FAULTS: dict[str, Fault] = {
 # What libpq says if the server does not let us in: such an error comes without its SQLSTATE.
 NO_PASSWORD = ("no password supplied", "password authentication failed")
 _UNTRUSTED = ("certificate", "SSL")
+_BROKEN = ("SSL SYSCALL", "SSL connection has been closed", "unexpected eof")  # under TLS
 UNENCRYPTED = "no encryption"
 _REFUSED = (
     *_UNTRUSTED,
@@ -58,7 +60,8 @@ def fault(exc: BaseException) -> Fault | None:
         return "unknown"
     state = exc.sqlstate
     if state is None:  # the connection broke: no answer came
-        if any(said in str(exc) for said in _REFUSED):
+        why = str(exc)
+        if any(said in why for said in _REFUSED) and not any(said in why for said in _BROKEN):
             return "not allowed"
         return "unreachable" if isinstance(exc, psycopg.OperationalError) else None
     known = (_FAULTS.get(state[:length]) for length in (5, 3, 2))
@@ -69,7 +72,7 @@ def tls_hint(why: str) -> str:
     """What to do if a connection was not made because of TLS; nothing if that is not the reason."""
     if UNENCRYPTED in why:
         return "the server takes only encrypted connections: add sslmode=verify-full to the URL"
-    if any(said in why for said in _UNTRUSTED):
+    if any(said in why for said in _UNTRUSTED) and not any(said in why for said in _BROKEN):
         return (
             "sslrootcert=FILE in the URL names the authority that made the server's certificate,"
             " and the certificate has to be for the name of the host in the URL"
