@@ -2,7 +2,7 @@
 
 Nothing is sent before somebody waits for an answer, so that a flight reaches the server whole or
 not at all: one that is stopped or cut off in the middle of it would keep the lock of the head while
-PostgreSQL believes that more is on its way. Only a flight of more than 64 KiB leaves in parts.
+PostgreSQL believes that more is on its way. Only a flight of more than 8 KiB leaves in parts.
 """
 
 import select

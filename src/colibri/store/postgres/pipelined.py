@@ -21,7 +21,7 @@ from colibri.store.postgres.connection import MOST_PREPARED, PART, Connection, C
 from colibri.store.postgres.line import Answer, Line
 
 MOST_KEPT = 100  # rows of an answer that may be asked for again; a longer one is taken once
-MOST_RECORDS = 16  # in one statement; as many statements are prepared
+MOST_RECORDS = 16  # in one statement; each number of them, and each set of NULLs, is prepared
 _QUESTIONS = ("SELECT", "VALUES", "WITH")
 _CHANGES = ("INSERT", "UPDATE", "DELETE")
 
