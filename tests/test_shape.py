@@ -10,7 +10,7 @@ from scripts import shape
 NOT_YET: dict[str, int] = {
     "source lines": 39_700,
     "lines of core, tools and server": 11_482,
-    "test and torture lines": 70_083,
+    "test and torture lines": 70_093,
 }
 
 

@@ -99,3 +99,13 @@ def test_a_clock_that_stood_still_puts_no_record_into_the_past(writer: opened.Op
     append(writer, far=True)
     first, second = writer.db.execute("SELECT at FROM ledger ORDER BY seq").get
     assert first < second
+
+
+def test_a_record_changes_the_answers_to_what_was_asked_ahead(writer: opened.Opened) -> None:
+    """Such as when a session gave its last sign of life, which decides about its claims."""
+    payload: Any = {"seqs": [1], "reason": None}
+    with writer.transaction(durable=True):
+        chain = writer.chain(writer.log, lambda _: bytes(32))
+        writer.db.look_ahead([lambda: ledger.last_seq(writer.db)])
+        made = chain.append("erasure", payload, at=writer.utc(), call=str(uuid4()))
+        assert ledger.last_seq(writer.db) == made.seq

@@ -85,11 +85,11 @@ class Pipelined(Connection):
             self.pg.close()  # that rolls back, too; `use` forgets the rest
             return _NO_ROWS
         self._changes += 1
+        self._ahead.clear()  # it may change their answers
         if statements is APPEND:
             self.last = (values[0], values[10])  # type: ignore[index]
             self._records.append(values)
             return _NO_ROWS
-        self._ahead.clear()  # it may change their answers
         if statements.startswith(_CHANGES):
             self._following.append((statements, values))
         else:
