@@ -67,7 +67,8 @@ PROMISES = {
         "store/test_postgres_tampering.py::"
         "test_a_truncated_or_emptied_ledger_is_detected_with_a_head",
     ),
-    "It also names a trigger or function that is missing or different": (
+    "or right to write in the schema that is missing, different or new": (
+        "store/test_postgres_expected.py::test_a_change_is_named",
         "store/test_postgres_tampering.py::"
         "test_a_guard_that_was_taken_away_is_named_and_so_is_what_came_past_it",
     ),
@@ -537,7 +538,8 @@ NO_PROMISE = {
     ),
     "it says what is not promised": (
         *("It can append something untrue", "The owner of the schema and every superuser"),
-        *("The connection is encrypted and the server's",),
+        *("The connection is encrypted and the server's", "It does not compare the words under"),
+        *("Whoever may connect to the database can", "What is outside of the schema, such as"),
         *("That what was recorded is true", "That everything an agent did is recorded"),
         *("Secrecy from other programs", "It cannot detect a log that was truncated"),
         *("A program that runs as you can edit", "Honest events cause that too"),

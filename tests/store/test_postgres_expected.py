@@ -97,12 +97,56 @@ CHANGES = [
     ("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'deeds_once'::regclass", "deeds_"),
     ("CREATE INDEX more ON ledger (agent)", "index more was added"),
     ("GRANT UPDATE ON ledger TO PUBLIC", "right UPDATE ON ledger TO PUBLIC was added"),
+    ("GRANT UPDATE (body) ON ledger TO {name}_writer", "right UPDATE ON ledger.body TO"),
+    ("GRANT INSERT ON ledger TO {name}_writer WITH GRANT OPTION", "right INSERT ON ledger TO"),
+    ("GRANT CREATE ON SCHEMA {name} TO {name}_reader", "right CREATE ON"),
+    ("GRANT EXECUTE ON FUNCTION erase(bigint) TO {name}_writer", "right EXECUTE ON erase TO"),
+    ("GRANT EXECUTE ON FUNCTION count_task() TO PUBLIC", "EXECUTE ON count_task TO PUBLIC was"),
+    ("GRANT {name}_owner TO {name}_writer", "the right to act as"),
+    ("GRANT {name}_eraser TO {name}_reader", "the right to act as"),
+    ("ALTER ROLE {name}_writer SUPERUSER", "the right to act as"),
+    ("ALTER TABLE ledger OWNER TO CURRENT_USER", "table ledger is defined differently"),
+    ("ALTER SCHEMA {name} OWNER TO CURRENT_USER", "is defined differently"),
+    (
+        "CREATE FUNCTION public.check_record() RETURNS trigger LANGUAGE plpgsql"
+        " AS 'BEGIN RETURN NEW; END'; DROP TRIGGER ledger_refuses_a_fork ON ledger;"
+        " CREATE TRIGGER ledger_refuses_a_fork BEFORE INSERT ON ledger FOR EACH ROW"
+        " EXECUTE FUNCTION public.check_record()",
+        "trigger ledger_refuses_a_fork is defined differently",
+    ),
+    (
+        "DROP TRIGGER tasks_counted ON tasks; CREATE CONSTRAINT TRIGGER tasks_counted AFTER INSERT"
+        " OR UPDATE ON tasks DEFERRABLE FOR EACH ROW EXECUTE FUNCTION count_task()",
+        "trigger tasks_counted is defined differently",
+    ),
+    (
+        "CREATE FUNCTION public.more() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+        " CREATE TRIGGER more BEFORE INSERT ON ledger FOR EACH ROW EXECUTE FUNCTION public.more();"
+        " UPDATE pg_trigger SET tgisinternal = true WHERE tgname = 'more'",
+        "trigger more was added",
+    ),
+    ("ALTER FUNCTION record_leaf STRICT", "function record_leaf is defined differently"),
+    ("ALTER FUNCTION check_record() STABLE", "function check_record is defined differently"),
+    ("ALTER TABLE ledger ALTER leaf SET DEFAULT ''", "column ledger.leaf is defined differently"),
+    ("ALTER TABLE tasks ALTER is_ready DROP EXPRESSION", "column tasks.is_ready is defined diff"),
+    (
+        "CREATE COLLATION \"C\" (provider = icu, locale = 'en');"
+        ' ALTER TABLE deeds ALTER use TYPE text COLLATE {name}."C"',
+        "column deeds.use is defined differently",
+    ),
+    ("CREATE DOMAIN more AS text", "type more was added"),
+    (
+        "CREATE TABLE public.parent (LIKE ledger); ALTER TABLE ledger INHERIT public.parent",
+        "table ledger is defined differently",
+    ),
+    ("ALTER ROLE {name}_writer SET session_replication_role = replica", "setting session_repl"),
+    ("ALTER DATABASE postgres SET session_replication_role = replica", "setting session_repl"),
 ]
 
 
 @pytest.mark.parametrize(("change", "told"), CHANGES, ids=[change for change, _ in CHANGES])
-def test_a_change_is_named(admin: Connection, change: str, told: str) -> None:
-    admin.execute(change.encode())
+def test_a_change_is_named(name: str, admin: Connection, change: str, told: str) -> None:
+    admin.execute(change.replace("{name}", name).encode())
     assert any(told in one for one in foreign(admin)), foreign(admin)
 
 

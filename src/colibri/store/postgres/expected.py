@@ -22,6 +22,7 @@ Objects = dict[tuple[str, str], str]
 _COMMENT = re.compile(r"--[^\n]*")
 # These are matched at the start of a statement: what `CREATE` begins.
 _FUNCTION = re.compile(r"\AFUNCTION (\w+)\(([^$]*?)AS \$\$(.*?)\$\$;", re.DOTALL)
+_BEFORE_PARENTHESIS = re.compile(r"\s+([()])")
 _SETTING = re.compile(r"SET (\w+) = (\w+)")
 _TABLE = re.compile(r"\ATABLE (\w+) \((.*?)\n\);", re.DOTALL)
 _COLUMN = re.compile(r'^ +(\w+) +(bigint|bytea|tsvector|text COLLATE "C")(.*)$', re.MULTILINE)
@@ -37,18 +38,21 @@ _CONSTRAINTS = {"CHECK": "c", "REFERENCES": "f", "PRIMARY KEY": "p", "UNIQUE": "
 _FOUND = """
 WITH here AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname = current_schema()),
     tables AS (SELECT c.* FROM pg_class AS c JOIN here ON c.relnamespace = here.oid)
-SELECT 'schema', current_schema(), ''
+SELECT 'schema', current_schema(), pg_get_userbyid(nspowner)::text FROM here
 UNION ALL
 SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'relation' END, relname,
-    CASE WHEN relkind = 'v' OR relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity
-        AND NOT relhassubclass THEN '' ELSE 'unusual' END
-FROM tables WHERE relkind NOT IN ('i', 'I')
+    CASE WHEN relowner = nspowner AND (relkind = 'v' OR relkind = 'r' AND relpersistence = 'p'
+        AND NOT relrowsecurity AND NOT relhassubclass
+        AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = tables.oid))
+        THEN '' ELSE 'unusual' END
+FROM tables, here WHERE relkind NOT IN ('i', 'I')
 UNION ALL
 SELECT 'column', relname || '.' || attname, format_type(atttypid, atttypmod)
-    || coalesce(' COLLATE "' || collname || '"', '')
+    || CASE WHEN attcollation > 0 THEN ' COLLATE ' || attcollation::regcollation ELSE '' END
     || CASE WHEN attnotnull THEN ' NOT NULL' ELSE '' END
+    || CASE WHEN attgenerated <> '' THEN ' GENERATED' WHEN atthasdef THEN ' DEFAULT' ELSE '' END
 FROM tables JOIN pg_attribute ON attrelid = tables.oid AND attnum > 0 AND NOT attisdropped
-    LEFT JOIN pg_collation ON pg_collation.oid = attcollation WHERE relkind = 'r'
+WHERE relkind = 'r'
 UNION ALL
 SELECT 'table', relname || '''s constraints', string_agg(contype::text, '' ORDER BY contype::text)
 FROM tables JOIN pg_constraint ON conrelid = tables.oid AND contype::text IN ('c', 'f', 'p', 'u')
@@ -59,30 +63,62 @@ SELECT 'index', i.relname, t.relname || CASE WHEN indisunique THEN ' UNIQUE' ELS
 FROM pg_index JOIN tables AS i ON i.oid = indexrelid JOIN pg_class AS t ON t.oid = indrelid
 WHERE NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid AND contype::text <> 'f')
 UNION ALL
-SELECT 'trigger', tgname, concat_ws(' ', relname, tgtype, proname,
+SELECT 'trigger', tgname, concat_ws(' ', relname, tgtype, tgfoid::regproc,
+    CASE WHEN tgdeferrable THEN 'deferrable' END,
     CASE WHEN tgenabled <> 'O' THEN 'disabled' END,
     CASE WHEN tgqual IS NOT NULL OR cardinality(tgattr::int[]) > 0 THEN 'conditional' END)
 FROM tables JOIN pg_trigger ON tgrelid = tables.oid JOIN pg_proc ON pg_proc.oid = tgfoid
-WHERE NOT tgisinternal OR tgenabled <> 'O'
+WHERE NOT tgisinternal OR tgenabled <> 'O' OR pronamespace <> 'pg_catalog'::regnamespace
 UNION ALL
-SELECT 'function', proname, concat_ws(' ', CASE WHEN prosecdef THEN 'definer' END,
+SELECT 'function', proname, concat_ws(' ', pg_get_function_arguments(pg_proc.oid) || ')',
+    CASE WHEN 'o' <> ALL (coalesce(proargmodes, '{}'))
+        THEN 'RETURNS ' || pg_get_function_result(pg_proc.oid) END,
+    'LANGUAGE ' || lanname,
+    CASE provolatile WHEN 's' THEN 'STABLE' WHEN 'i' THEN 'IMMUTABLE' END,
+    CASE WHEN proisstrict THEN 'STRICT' END,
+    CASE WHEN prosecdef THEN 'SECURITY DEFINER' END,
     CASE WHEN proowner <> nspowner THEN 'foreign' END,
     CASE WHEN 'search_path=' || quote_ident(current_schema()) || ', pg_temp' = ANY (proconfig)
         THEN NULL ELSE 'elsewhere' END,
     (SELECT string_agg(setting, ' ') FROM unnest(proconfig) AS setting
         WHERE setting NOT LIKE 'search_path=%'), prosrc)
-FROM pg_proc JOIN here ON pronamespace = here.oid
+FROM pg_proc JOIN here ON pronamespace = here.oid JOIN pg_language ON pg_language.oid = prolang
 UNION ALL
 SELECT 'rule', rulename, '' FROM tables JOIN pg_rewrite ON ev_class = tables.oid
 WHERE rulename <> '_RETURN'
 UNION ALL
 SELECT 'operator', oprname, '' FROM pg_operator JOIN here ON oprnamespace = here.oid
 UNION ALL
-SELECT 'right', privilege_type || ' ON ' || relname || ' TO '
-    || CASE grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(grantee) END, ''
-FROM tables, aclexplode(relacl)
-WHERE grantee <> relowner
-    AND privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
+SELECT 'type', typname, '' FROM pg_type JOIN here ON typnamespace = here.oid
+WHERE typrelid = 0 AND typcategory <> 'A'
+UNION ALL
+SELECT 'collation', collname, '' FROM pg_collation JOIN here ON collnamespace = here.oid
+UNION ALL
+SELECT 'right', privilege_type || ' ON ' || name || ' TO '
+    || CASE grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(grantee) END,
+    CASE WHEN is_grantable THEN 'for others too' ELSE '' END
+FROM here, (SELECT relname AS name, relacl AS rights FROM tables
+    UNION ALL SELECT relname || '.' || attname, attacl
+        FROM tables JOIN pg_attribute ON attrelid = tables.oid
+    UNION ALL SELECT nspname, nspacl FROM pg_namespace JOIN here USING (oid)
+    UNION ALL SELECT proname, coalesce(proacl, acldefault('f', proowner))
+        FROM pg_proc JOIN here ON pronamespace = here.oid WHERE prosecdef
+) AS given, aclexplode(rights)
+WHERE grantee <> nspowner AND privilege_type IN
+    ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER', 'CREATE', 'EXECUTE')
+UNION ALL
+SELECT 'right', 'to act as ' || other.rolname || ' TO ' || role.rolname, ''
+FROM pg_roles AS role, pg_roles AS other
+WHERE role.rolname = ANY (ARRAY[current_schema() || '_writer', current_schema() || '_eraser',
+        current_schema() || '_reader'])
+    AND other.rolname = ANY (ARRAY[current_schema() || '_owner', current_schema() || '_writer',
+        current_schema() || '_eraser'])
+    AND role.oid <> other.oid AND pg_has_role(role.oid, other.oid, 'MEMBER')
+UNION ALL
+SELECT 'setting', 'session_replication_role', '' WHERE EXISTS (
+    SELECT 1 FROM pg_db_role_setting, unnest(setconfig) AS setting
+    WHERE setting ~ '^session_replication_role=(replica|local)')
+    OR (SELECT reset_val FROM pg_settings WHERE name = 'session_replication_role') <> 'origin'
 """
 
 
@@ -98,11 +134,10 @@ def foreign(db: Connection) -> list[str]:
 
 
 def _wanted(schema: object) -> Objects:
-    wanted: Objects = {("schema", str(schema)): ""}
-    wanted |= {
-        ("right", f"DELETE ON {table} TO {schema}_eraser"): ""
-        for table in ("thought_search", "thought_words")
-    }
+    wanted: Objects = {("schema", str(schema)): f"{schema}_owner"}
+    for right in ("DELETE ON thought_search", "DELETE ON thought_words", "EXECUTE ON erase"):
+        wanted["right", f"{right} TO {schema}_eraser"] = ""
+    wanted["right", f"to act as {schema}_writer TO {schema}_eraser"] = ""
     for step in load_migrations():
         sql = _COMMENT.sub("", step.sql)
         wanted.update(_functions(step.sql))
@@ -119,8 +154,9 @@ def _wanted(schema: object) -> Objects:
 
 def _functions(sql: str) -> Iterator[tuple[tuple[str, str], str]]:
     for name, declared, text in _created(_FUNCTION, sql):
-        marks = "definer " * ("SECURITY DEFINER" in declared)
-        marks += "elsewhere " * ("SET search_path" not in declared)
+        head, *settings = declared.split("SET search_path")
+        marks = " ".join(_BEFORE_PARENTHESIS.sub(r"\1", head).split()) + " "
+        marks += "elsewhere " * (not settings)
         marks += "".join(f"{setting}={value} " for setting, value in _SETTING.findall(declared))
         yield ("function", name), marks + text
 
@@ -130,7 +166,8 @@ def _tables(sql: str) -> Iterator[tuple[tuple[str, str], str]]:
         yield ("table", table), ""
         for name, kind, more in _COLUMN.findall(body):
             is_needed = "NOT NULL" in more or "PRIMARY KEY" in more
-            yield ("column", f"{table}.{name}"), kind + " NOT NULL" * is_needed
+            marks = " NOT NULL" * is_needed + " GENERATED" * ("GENERATED" in more)
+            yield ("column", f"{table}.{name}"), kind + marks
         kinds = (sign * body.count(word) for word, sign in _CONSTRAINTS.items())
         yield ("table", f"{table}'s constraints"), "".join(kinds)
 

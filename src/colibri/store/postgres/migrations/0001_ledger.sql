@@ -170,7 +170,7 @@ BEGIN
 END $$;
 
 -- Now, as records have it: by the clock of the server, which all writers share.
-CREATE FUNCTION utc(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+CREATE FUNCTION utc(at timestamp with time zone) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
