@@ -97,12 +97,63 @@ def test_a_projection_that_was_emptied_is_named(superuser: Lab, table: str) -> N
         ("UPDATE sessions SET last_leaf = sha256('x')", "altered-session"),
         ("INSERT INTO thoughts VALUES (1, 'S-1', 99, NULL, 'plan')", "altered-session"),
         ("INSERT INTO log_tree VALUES (0, sha256('x'))", "altered-tree"),
+        ("INSERT INTO log_tree VALUES (9223372036854775807, sha256('x'))", "altered-tree"),
+        ("INSERT INTO thought_words VALUES ('aaaa')", "altered-session"),
     ],
 )
 def test_what_the_writer_can_falsify_is_named(writer: Lab, statement: str, code: str) -> None:
     """Projections are its own to keep; the records say what they should hold."""
     writer.db.execute(statement)
     assert code in codes(writer.verify())
+
+
+NUMBERS = (-(2**63), -1, 2**40, 2**63 - 1)
+# Of a table that has no row yet.
+OF_ITS_OWN = {
+    "log_tree": ("INSERT INTO log_tree VALUES (0, sha256(''))",),
+    "lost_claims": ("INSERT INTO lost_claims SELECT number, 'S-9' FROM tasks",),
+    "task_dependencies": ("INSERT INTO task_dependencies SELECT number, 0, number FROM tasks",),
+    "call_keys": ("INSERT INTO call_keys VALUES ('thought_record', '', 'k', 1, 3)",),
+    "thought_search": ("INSERT INTO thought_search SELECT max(seq), '' FROM thoughts",),
+}
+CHECKS = {
+    "log_tree": ("log_tree_idx_check",),
+    "merkle_nodes": ("merkle_nodes_level_check", "merkle_nodes_idx_check"),
+    "sessions": ("sessions_record_count_check", "sessions_check"),
+    "thought_counts": ("thought_counts_n_check",),
+    "thoughts": ("thoughts_idx_check",),
+}
+
+
+def test_a_number_however_large_is_refused_or_named(name: str) -> None:
+    """In each column that takes one; none stops the verification."""
+    find = (
+        "SELECT relname, attname FROM pg_attribute JOIN pg_class ON attrelid = pg_class.oid"
+        f" WHERE relnamespace = '{name}'::regnamespace AND relkind = 'r' AND attnum > 0"
+        " AND atttypid = 'bigint'::regtype AND attgenerated = ''"
+    )
+    with server().connect() as db:
+        columns = db.execute(find.encode()).fetchall()
+    assert len(columns) > 20
+    for table, column in columns:
+        first = ["SET session_replication_role = replica", *OF_ITS_OWN.get(table, ())]
+        first += [f"ALTER TABLE {table} DROP CONSTRAINT {one}" for one in CHECKS.get(table, ())]
+        for number in NUMBERS:
+            with trial(name, "admin", *first) as lab:
+                lab.db.execute(
+                    f"UPDATE {table} SET {column} = {number}"
+                    f" WHERE ctid = (SELECT max(ctid) FROM {table})"
+                )
+                assert codes(lab.verify()), (table, column, number)
+
+
+def test_a_total_below_0_is_named(superuser: Lab) -> None:
+    """It counts as little as one of 0, but it is added to the others."""
+    superuser.db.execute("ALTER TABLE thought_counts DROP CONSTRAINT thought_counts_n_check")
+    superuser.db.execute("INSERT INTO thought_counts VALUES ('more', -1)")
+    assert "altered-session" in codes(superuser.verify())
+    superuser.db.execute("INSERT INTO task_counts VALUES ('', '', '', 'DONE', 0, 0, -1)")
+    assert "altered-task" in codes(superuser.verify())
 
 
 def test_a_guard_that_was_taken_away_is_named_and_so_is_what_came_past_it(superuser: Lab) -> None:

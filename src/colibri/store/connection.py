@@ -123,6 +123,9 @@ class ThoughtIndex(Protocol):
     def altered(self, db: Connection) -> Iterator[int]:
         """The seqs of thoughts that only one of the ledger and the index has."""
 
+    def has_other_words(self, db: Connection) -> bool:
+        """Whether its list of words is not that of the words of its thoughts."""
+
 
 class Engine(Protocol):
     """What each database does in its own way."""

@@ -74,8 +74,8 @@ def _tree(db: Connection, low: int, high: int) -> GrowingTree:
 
 def kept_count(db: Connection) -> int:
     """How many parts have a kept root, or would if none were missing."""
-    count: int = db.execute("SELECT coalesce(max(idx) + 1, 0) FROM log_tree").get
-    return count
+    newest: int = db.execute("SELECT coalesce(max(idx), -1) FROM log_tree").get
+    return newest + 1  # no database can add that to its largest number
 
 
 def _kept(db: Connection, first: int, end: int) -> Iterator[bytes]:

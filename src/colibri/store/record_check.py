@@ -115,7 +115,7 @@ def first_of(db: Connection, first: int, last: int) -> list[Callable[[], object]
 def _ask_stretches(db: Connection, first: int, last: int, most: int = SLICE) -> None:
     """Look ahead to some stretches, as they are if no record is missing."""
     sizes = [min(STRETCH, most - done) for done in range(0, most, STRETCH)][:AHEAD]
-    starts = [first, *range(max(first, 1) + STRETCH, last + 2, STRETCH)]
+    starts = [first, *range(max(first, 1) + STRETCH, last + 2, STRETCH)[: AHEAD - 1]]
     db.look_ahead(
         partial(ledger.stretch, db, start, last, size)
         for start, size in zip(starts, sizes, strict=False)

@@ -96,7 +96,9 @@ _COUNTED = f"""
     UNION ALL SELECT 'assignee', '', assignee, '', 0, number / {BLOCK:d}, count(*)
     FROM tasks WHERE assignee IS NOT NULL GROUP BY 3, 6
 """
-_STORED = "SELECT field, project, assignee, status, is_ready, block, n FROM task_counts WHERE n > 0"
+_STORED = (
+    "SELECT field, project, assignee, status, is_ready, block, n FROM task_counts WHERE n <> 0"
+)
 _WRONG_COUNTS = f"""
     SELECT EXISTS (SELECT * FROM ({_COUNTED}) AS counted EXCEPT {_STORED})
         OR EXISTS ({_STORED} EXCEPT SELECT * FROM ({_COUNTED}) AS counted)

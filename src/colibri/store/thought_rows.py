@@ -26,6 +26,8 @@ def altered(db: Connection, *, after: int | None = None) -> Iterator[str]:
     yield from altered_rows(db, after=after)
     for seq in db.engine.thought_index.altered(db):
         yield f"{thought_id(seq)}: only one of the ledger and the search index has it"
+    if db.engine.thought_index.has_other_words(db):
+        yield "the list of words in the search index is not that of its thoughts"
     if db.execute(_WRONG_COUNTS).fetchone():
         yield "the totals in thought_counts are not those of the rows"
 
@@ -38,6 +40,7 @@ def ask(db: Connection, *, after: int | None) -> None:
             lambda: next(_wrong(db, *all_of_them), None),
             lambda: next(_missing(db, *all_of_them), None),
             lambda: next(index.altered(db), None),
+            partial(index.has_other_words, db),
             lambda: db.execute(_WRONG_COUNTS),
         )
     )
@@ -99,7 +102,7 @@ def _missing(
 
 
 _COUNTED = "SELECT type, count(*) AS n FROM thoughts GROUP BY type"
-_STORED = "SELECT type, n FROM thought_counts WHERE n > 0"
+_STORED = "SELECT type, n FROM thought_counts WHERE n <> 0"
 _WRONG_COUNTS = f"""
     SELECT 1 FROM ({_COUNTED}) AS counted
     FULL JOIN ({_STORED}) AS stored ON stored.type = counted.type

@@ -104,6 +104,19 @@ def altered(db: Connection) -> Iterator[int]:
         yield seq
 
 
+def has_other_words(db: Connection) -> bool:
+    """Whether its list of words is not that of the words of its thoughts."""
+    return bool(db.execute(_OTHER_WORDS).get)
+
+
+_OTHER_WORDS = """
+    SELECT EXISTS (
+        SELECT 1 FROM ts_stat('SELECT words FROM thought_search') AS used
+        FULL JOIN thought_words AS kept ON kept.word = used.word COLLATE "C"
+        WHERE used.word IS NULL OR kept.word IS NULL)
+"""
+
+
 def _kept(text: str) -> list[str]:
     return [word for word in words_of(text) if len(word.encode()) <= _LONGEST]
 

@@ -88,5 +88,10 @@ def altered(db: Connection) -> Iterator[int]:
         yield seq
 
 
+def has_other_words(db: Connection) -> bool:
+    """Never: SQLite makes the list from the index itself."""
+    return False
+
+
 def _any(phrases: Sequence[str]) -> str:
     return " OR ".join(f'"{phrase}"' for phrase in phrases)
