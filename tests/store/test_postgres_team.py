@@ -1,6 +1,7 @@
 """How an administrator reaches the server, and how each role does afterwards."""
 
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from colibri.store.postgres import SCHEMA
 from colibri.store.verify import verify
 from tests.support.ledger_writer import Lab, no_pause, story
 from tests.support.postgres import (
+    LOG,
     SUPERUSER,
     Home,
     connection,
@@ -47,6 +49,40 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(url: str) -> N
     assert SECRET not in f"{told.value} {told.value.hint}"
     assert told.value.hint
     assert told.value.__cause__ is None
+
+
+def test_every_secret_that_libpq_knows_is_one() -> None:
+    """It marks them for programs that ask for them, but for the keys made of a password."""
+    known = {one.keyword.decode(): one.dispchar for one in psycopg.pq.Conninfo.get_defaults()}
+    secrets = {name for name, shown in known.items() if shown == b"*" or name.endswith("_key")}
+    assert {"password", "sslpassword"} <= secrets
+    for name in secrets:
+        with pytest.raises(ResourceError, match="holds a secret") as refused:
+            team.require_no_password(f"postgresql://a@localhost/db?{name}={SECRET}")
+        assert SECRET not in str(refused.value)
+
+
+def test_what_a_server_says_reaches_stderr_only_through_us() -> None:
+    """What psycopg logs would go there as it came, with escapes for the terminal in it."""
+    script = (
+        "import logging, colibri.store.postgres.faults;"
+        "logging.getLogger('psycopg').warning('\x1b[2J');"
+        "logging.getLogger('psycopg.pool').error('\x1b[2J')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("value", ["", "x", "1.5", "\x1b[2J", "9" * 5_000])
+def test_a_version_that_is_no_number_is_refused(value: str) -> None:
+    name = fresh_schema()
+    with server().connect() as admin:
+        admin.execute(f"UPDATE {name}.meta SET value = %s WHERE key = 'schema'".encode(), (value,))
+        with pytest.raises(ResourceError, match="is not the version of a schema"):
+            team.make(admin, name, LOG)
+    home = Home(server().url(f"{name}_writer"), "it", name)
+    with pytest.raises(ResourceError, match="is not the version of a schema"):
+        home.open_reader()
 
 
 def test_a_server_that_cannot_be_reached_is_named() -> None:

@@ -1,10 +1,14 @@
 """What PostgreSQL's errors mean for a process that uses the database."""
 
+import logging
+
 import psycopg
 
 from colibri.store.faults import Fault
 
 DatabaseError = psycopg.Error  # the base of all database errors
+# What psycopg logs has the server's words in it as they came, and would go to stderr.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 # The SQLSTATEs of our own functions:
 OTHER_VERSION = "CB001"  # the schema was migrated

@@ -189,7 +189,7 @@ class Home:
         return pg
 
     def _require_version(self, row: tuple[Any, ...] | None) -> None:
-        found = int(row[0]) if row else 0
+        found = schema.number(row[0]) if row else 0
         if found < 0:
             raise ResourceError(
                 f"{self.name} holds an unfinished copy of a ledger", schema.CONTINUE

@@ -16,6 +16,8 @@ CONTINUE = "colibri move-ledger finishes it: run it again where it was started"
 # 63 characters are the most that a name can have; the roles' names end in _writer and the like.
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
 
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+
 
 class Migration(NamedTuple):
     version: int
@@ -81,7 +83,17 @@ def version(pg: psycopg.Connection[Any]) -> int:
             f"the schema {schema and schema[0]} holds tables of another program",
             "name another schema",
         )
-    return int(row[0])
+    return number(row[0])
+
+
+def number(version: str) -> int:
+    """The version of a schema as `meta` has it; ResourceError if it is none."""
+    if not _NUMBER.fullmatch(version):
+        raise ResourceError(
+            f"{version[:40]!r} is not the version of a schema",
+            "somebody has changed the table meta; restore a backup",
+        )
+    return int(version)
 
 
 def migrate(pg: psycopg.Connection[Any], log: str) -> int:

@@ -20,7 +20,12 @@ SECONDS = 10  # that connecting may take
 _LOCK = 0x436F6C35  # of two that make a schema at once
 _PORTS = re.compile(r"[0-9,]*")
 _ESCAPED = re.compile(r"[:\\]")  # in a line of the file of passwords
-_SECRETS = {"password", "sslpassword"}
+# A newer libpq knows more of them; what it does not show to anybody it marks with *.
+_SECRETS = {"scram_client_key", "scram_server_key"} | {
+    option.keyword.decode()
+    for option in psycopg.pq.Conninfo.get_defaults()
+    if option.dispchar == b"*"
+}
 _KEPT = ("sslmode", "sslrootcert", "channel_binding", "target_session_attrs")
 
 
