@@ -409,8 +409,9 @@ def test_an_unfinished_copy_cannot_be_used(project: Path, colibri: Printed) -> N
         with Server(project, SERVE, COLIBRI_MODE=mode, **on_server(schema, role)) as client:
             refused = client.call("task_list")["structuredContent"]["error"]
             assert "holds an unfinished copy of a ledger" in refused["message"]
-    with server().connect() as admin, pytest.raises(ResourceError, match="unfinished copy"):
+    with server().connect() as admin, pytest.raises(ResourceError, match="unfinished") as told:
         team.make(admin, schema, LOG)
+    assert "after --undo unset COLIBRI_DB_URL" in told.value.hint
     with Server(project, SERVE) as client:
         refused = client.call("task_list")["structuredContent"]["error"]
         assert "is being moved to" in refused["message"]

@@ -12,7 +12,7 @@ from colibri.core.errors import ResourceError
 OLDEST_SERVER = 140_000  # PostgreSQL 14
 # While a ledger is copied into the schema, its version is below 0: no server knows such a one, so
 # none writes to it.
-CONTINUE = "colibri move-ledger finishes it: run it again where it was started"
+CONTINUE = "run colibri move-ledger again where it was started; after --undo unset COLIBRI_DB_URL"
 # 63 characters are the most that a name can have; the roles' names end in _writer and the like.
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,47}")
 
