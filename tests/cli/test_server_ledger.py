@@ -346,6 +346,8 @@ def test_the_doctor_of_a_server_that_is_out_of_reach_says_what_to_do(tmp_path: P
     found = checks(tmp_path, COLIBRI_DB_URL=url)
     assert found["database"][0] == "problem"
     assert "check that the server runs" in found["database"][1]
+    other = postgres.server().url().replace(f"/{postgres.DATABASE}", "/none")
+    assert "a database and a role of" in checks(tmp_path, COLIBRI_DB_URL=other)["database"][1]
     minimal = checks(tmp_path, COLIBRI_DB_URL=url, COLIBRI_MODE="MINIMAL")
     assert minimal["database"][0] == "ok"
 
@@ -353,4 +355,5 @@ def test_the_doctor_of_a_server_that_is_out_of_reach_says_what_to_do(tmp_path: P
 def test_a_person_who_may_only_read_learns_that(told: Path) -> None:
     code, _, err = colibri(told, "add", "x", **as_role(told, "reader"))
     assert (code, "permission denied" in err) == (75, True)
+    assert "`colibri doctor` says which role does" in err
     assert [*told.iterdir()] == []

@@ -22,7 +22,7 @@ AWAY = {
     "unreachable": "the database server cannot be reached",
     "undone": "the connection to the database server broke",
     "read-only": "the database server is a standby, which takes no changes",
-    "not allowed": "the database server does not allow it",
+    "not allowed": "the database server does not allow it (`colibri doctor` says which role does)",
     "unknown": "a commit was not answered, and whether it took effect cannot be looked up",
 }
 

@@ -39,7 +39,7 @@ _READ_ONLY = _VERSION.replace(
 
 _HINTS: dict[str | None, str] = {
     "unreachable": "check that the server runs and that this machine can reach it",
-    "not allowed": "the user of the URL needs a role of the project: colibri team init prints them",
+    "not allowed": "name a database and a role of the project: colibri team init prints them",
     "damaged": "colibri team init URL makes the schema",
     "read-only": "name the primary server",
 }
