@@ -34,9 +34,10 @@ def test_the_schema_that_we_made_is_ours(name: str, role: str) -> None:
         assert foreign(db) == []
 
 
-def test_so_is_one_whose_name_is_a_word_of_sql() -> None:
-    fresh_schema(name="order")
-    with server().connect("order_reader") as db:
+@pytest.mark.parametrize("other", ["order", "n" * 48], ids=["a word of SQL", "the longest"])
+def test_so_is_one_of_any_name(other: str) -> None:
+    fresh_schema(name=other)
+    with server().connect(f"{other}_reader") as db:
         assert foreign(db) == []
 
 

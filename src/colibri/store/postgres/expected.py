@@ -38,7 +38,7 @@ _CONSTRAINTS = {"CHECK": "c", "REFERENCES": "f", "PRIMARY KEY": "p", "UNIQUE": "
 _FOUND = """
 WITH here AS (SELECT oid, nspowner FROM pg_namespace WHERE nspname = current_schema()),
     tables AS (SELECT c.* FROM pg_class AS c JOIN here ON c.relnamespace = here.oid)
-SELECT 'schema', current_schema(), pg_get_userbyid(nspowner)::text FROM here
+SELECT 'schema', current_schema()::text, pg_get_userbyid(nspowner)::text FROM here
 UNION ALL
 SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'relation' END, relname,
     CASE WHEN relowner = nspowner AND (relkind = 'v' OR relkind = 'r' AND relpersistence = 'p'
