@@ -16,7 +16,7 @@ from colibri.cli import follow
 from colibri.store import ledger, log_tree
 from colibri.store.homes import home_of
 from tests.support import engines, postgres
-from tests.support.client import environment
+from tests.support.client import Server, environment
 from tests.support.committer import Committer
 from tests.support.ledger_reader import eventually, reading
 from tests.support.ledger_writer import Lab, opened, story
@@ -38,7 +38,7 @@ def told(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def as_role(project: Path, role: str) -> dict[str, str]:
+def as_role(project: Path, role: str) -> dict[str, Any]:
     return engines.environment(project, role)
 
 
@@ -59,6 +59,21 @@ def test_what_is_shown_is_flushed_first(told: Path) -> None:
                     "SELECT CAST(? AS pg_lsn) <= pg_current_wal_flush_lsn()", (seen,)
                 ).get
             assert flushed is True
+
+
+def test_a_server_that_writes_nothing_flushes_what_it_shows(told: Path) -> None:
+    """Its own commits cannot do that."""
+    with (
+        closing(engines.of_project(told)) as writer,
+        Server(told, COLIBRI_MODE="READONLY", **as_role(told, "reader")) as running,
+    ):
+        for _ in range(10):
+            Lab(writer).read()
+            seen = writer.execute("SELECT CAST(pg_current_wal_insert_lsn() AS text)").get
+            running.data("task_list")
+            with postgres.server().connect() as admin:
+                flushed = admin.execute("SELECT %s <= pg_current_wal_flush_lsn()", (seen,))
+                assert flushed.fetchone() == (True,)
 
 
 def _reader(project: Path) -> Any:

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from colibri.store.postgres import faults, line
 from colibri.store.postgres.connection import MOST_PREPARED, PART
 from colibri.store.postgres.pipelined import Pipelined
 from colibri.store.savepoint import Savepoint
@@ -81,4 +82,16 @@ def test_a_connection_that_was_ended_is_noticed_before_anything_is_sent(db: Pipe
         admin.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
     with pytest.raises(psycopg.OperationalError):
         db.line.require()
+    assert db.is_broken
+
+
+def test_a_server_that_stays_silent_is_given_up(
+    db: Pipelined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its kernel still answers, so neither side would ever end the connection."""
+    monkeypatch.setattr(line, "SILENCE", 0.2)
+    db.execute("SELECT pg_sleep(0.05)")
+    with pytest.raises(psycopg.OperationalError, match="said nothing for") as problem:
+        db.execute("SELECT pg_sleep(5)")
+    assert faults.fault(problem.value) == "unreachable"
     assert db.is_broken

@@ -171,9 +171,13 @@ class Pipeline:
     def _read_once(self, call: Call, work: Work) -> Outcome:
         with self._guard:
             if call.tool is not None and call.tool.sliced:
-                return self._run(call, work)
-            with work.db:  # a savepoint; outside a transaction it begins a read transaction
-                return self._run(call, work)
+                outcome = self._run(call, work)
+            else:
+                with work.db:  # a savepoint; outside a transaction it begins a read transaction
+                    outcome = self._run(call, work)
+            if work.db.engine.is_far and not self._journal.records_calls():
+                work.db.engine.sync(work.db)  # no commit of ours flushes what it has seen
+            return outcome
 
     # The write lane.
 

@@ -25,6 +25,7 @@ _Key = tuple[bytes, tuple[int, ...]]  # a statement and the types of its values
 _BINARY = PyFormat.BINARY
 _BAD = ConnStatus.BAD
 _LAST_WORDS = (b"FATAL", b"PANIC")
+SILENCE = 300.0  # seconds; nothing that we ask takes so long
 _FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 
@@ -104,9 +105,19 @@ class Line:
         """Let the flight leave; its answers come with those of the next one."""
         while self._pg.flush():
             self._poll.modify(self._pg.socket, select.POLLIN | select.POLLOUT)
-            if any(event & ~select.POLLOUT for _, event in self._poll.poll()):
+            if any(event & ~select.POLLOUT for _, event in self._listen()):
                 self._pg.consume_input()
             self._poll.modify(self._pg.socket, select.POLLIN)
+
+    def _listen(self) -> list[tuple[int, int]]:
+        """What happens on the connection. One that is open and silent for too long is given up: its
+        server has stopped, and nothing else would tell.
+        """
+        events = self._poll.poll(SILENCE * 1000)
+        if not events:
+            self._pg.finish()
+            raise psycopg.OperationalError(f"the server has said nothing for {SILENCE:g} s")
+        return events
 
     def wait(self) -> None:
         """Until everything that was sent is answered; raises the first error."""
@@ -116,7 +127,7 @@ class Line:
         problem: psycopg.Error | None = None
         while awaited:
             while pg.is_busy():
-                self._poll.poll()
+                self._listen()
                 pg.consume_input()
             result = pg.get_result()
             if result is None:  # between the results of two statements
