@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from colibri import VERSION
+from colibri.__main__ import main
 from colibri.config import KNOWN
 from tests.support.client import environment, execute
 from tests.support.terminal import run_in_terminal
@@ -139,3 +140,16 @@ def test_on_a_terminal_serve_says_what_it_waits_for_and_how_to_leave(tmp_path: P
     waiting = "[colibri] waiting for an MCP client on stdin; Ctrl-D ends the server\n"
     assert (code, waiting in shown) == (0, True)
     assert waiting not in colibri("serve", cwd=tmp_path, stdin=PING)[2]
+
+
+def test_an_interrupt_while_commands_load_is_told_by_the_exit_code_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Loading:
+        def __getattr__(self, name: str) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "colibri.cli", Loading())
+    monkeypatch.setattr(sys, "argv", ["colibri", "status"])
+    with pytest.raises(SystemExit, match=r"^130$"):
+        main()

@@ -21,6 +21,8 @@ def main() -> None:
         code = command(arguments)  # which loads the rest
     except ImportError as problem:
         code = _incomplete(problem)
+    except KeyboardInterrupt:  # before there was anything to interrupt
+        code = 130
     sys.exit(code)
 
 

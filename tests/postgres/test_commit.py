@@ -1,4 +1,4 @@
-"""What goes wrong around a commit: what was done is said to be done, and nothing else is."""
+"""What goes wrong around a commit: the answer to a call says what became of its change."""
 
 import time
 from collections.abc import Iterator

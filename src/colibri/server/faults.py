@@ -78,7 +78,7 @@ class Guard:
             return Busy("another process held the database for 10 s: nothing was changed; retry")
         if kind not in AWAY:
             return None
-        self._health.unreachable = why = f"{AWAY[kind]}: {' '.join(str(problem).split())}"
+        self._health.unreachable = why = f"{AWAY[kind]}: {_said(problem)}"
         if kind == "unknown":
             return CommitFailed(why)
         told = f"{why}; nothing was changed: try again when that is repaired"
@@ -91,6 +91,11 @@ class Guard:
         if self.committing and kind == "io":
             return CommitFailed(f"the commit failed: {why}")
         return Unavailable(f"nothing was changed, and writing has stopped: {why}")
+
+
+def _said(problem: BaseException) -> str:
+    """In one line, without the statements of ours in which PostgreSQL saw it."""
+    return " ".join(str(problem).partition("\nCONTEXT:")[0].split())
 
 
 def kind_of(problem: BaseException) -> str | None:
