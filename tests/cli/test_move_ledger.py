@@ -181,10 +181,12 @@ def test_a_server_continues_the_log_and_the_file_is_refused(
     with Server(project, SERVE) as client:
         refused = client.call("task_create", title="no more")["structuredContent"]["error"]
         assert (refused["code"], said in refused["message"]) == ("UNAVAILABLE", True)
+        assert "set COLIBRI_DB_URL and COLIBRI_DB_SCHEMA" in refused["message"], "what to do"
         assert client.close() == 75
         assert said in client.stderr and "hint: set COLIBRI_DB_URL" in client.stderr
     assert head_of(database_of(project)) == before
-    assert colibri(project, "add", "no more")[0] == 75
+    code, _, err = colibri(project, "add", "no more")
+    assert (code, "set COLIBRI_DB_URL" in err) == (75, True)
     code, _, err = colibri(project, "erase", "9", "--reason", "none", "--yes")
     assert (code, said in err) == (75, True)
     code, _, err = colibri(project, "move-ledger", *target(new_name()))

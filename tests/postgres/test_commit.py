@@ -1,4 +1,4 @@
-"""What goes wrong around a commit: the answer to a call says what became of its change."""
+"""What goes wrong around a commit: a refused call has changed nothing, any other is in the log."""
 
 import time
 from collections.abc import Iterator

@@ -155,11 +155,12 @@ class Parts:
             self.journal.failure = problem.message
             return False
         except errors(ColibriError, OSError) as problem:
-            self.journal.failure = str(problem)
+            hint = getattr(problem, "hint", "")
+            self.journal.failure = f"{problem}; {hint}" if hint else str(problem)
             self.journal.status = f"not open: {problem}"
             self.life.exit_code = self.life.exit_code or EX_RESOURCE
             self.log("error", f"[colibri] cannot open {config.ledger_name}: {problem}")
-            if hint := getattr(problem, "hint", ""):
+            if hint:
                 self.log("error", f"[colibri] hint: {hint}")
             return False
         self.health.engine_version = home.version()
