@@ -381,7 +381,7 @@ def schema_migrated(scene: Scene) -> None:
     _set_version(scene, SCHEMA, SCHEMA + 1)
     scene.collect(posted)
     for number, server in enumerate(scene.servers):
-        scene.refusal(server, f"the schema has version {SCHEMA + 1}", "newest version")
+        scene.refusal(server, f"version {SCHEMA + 1}", "use the newer Colibri that migrated it")
         require(condition(server) == ("SAFE_MODE", "integrity"), "it goes on")
         scene.refusal(scene.restart(number), "newer schema")
     _set_version(scene, SCHEMA + 1, SCHEMA)

@@ -84,7 +84,7 @@ class Reader(Pipelined):
             try:
                 self.use(self._connect())
             except ResourceError as problem:
-                raise Damaged(problem.message) from problem
+                raise Damaged(f"{problem.message}: {problem.hint}") from problem
 
 
 class Home:

@@ -42,7 +42,7 @@ _END = (
     " WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
 )
 _ADVICE = {
-    faults.OTHER_VERSION: "restart, in the newest version",
+    faults.OTHER_VERSION: "restart, and use the newer Colibri that migrated it",
     faults.OTHER_RECORDS: (
         "an older copy was restored, or a standby without it was promoted; restart to continue with"
         " the ledger as it is"
@@ -172,7 +172,7 @@ class Opened:
         try:
             self.db.use(self._connect())
         except ResourceError as problem:  # another version of the schema, or of the server
-            raise Damaged(problem.message) from problem
+            raise Damaged(f"{problem.message}: {problem.hint}") from problem
         self.connections += 1
         self.db.execute(_END)
         if (log := ledger.log_id(self.db)) != self.log:

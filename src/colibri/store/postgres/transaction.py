@@ -41,7 +41,9 @@ class Transaction:
             self._end()
             if getattr(problem, "sqlstate", None) == OTHER_VERSION:
                 what, *_ = str(problem).splitlines()
-                raise Damaged(f"{what}: start it again, in the newest version") from problem
+                raise Damaged(
+                    f"{what}: start it again, and use the newer Colibri that migrated it"
+                ) from problem
             raise
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
