@@ -176,7 +176,7 @@ def test_a_server_of_another_version_appends_nothing() -> None:
     with closing(connection.connect(server().url(f"{name}_writer"))) as db:
         with server().connect() as admin:
             admin.execute(f"UPDATE {name}.meta SET value = '99' WHERE key = 'schema'".encode())
-        told = rf"version 99, and this program knows version {SCHEMA}: start it again, in the"
+        told = rf"version 99, and this program knows version {SCHEMA}: start it again, and use"
         with pytest.raises(Damaged, match=told), transaction.Transaction(db, durable=True):
             pytest.fail("it was given the head")
         assert not db.in_transaction
