@@ -22,7 +22,7 @@ Objects = dict[tuple[str, str], str]
 _COMMENT = re.compile(r"--[^\n]*")
 # These are matched at the start of a statement: what `CREATE` begins.
 _FUNCTION = re.compile(r"\AFUNCTION (\w+)\(([^$]*?)AS \$\$(.*?)\$\$;", re.DOTALL)
-_BEFORE_PARENTHESIS = re.compile(r"\s+([()])")
+_BEFORE_PARENTHESIS = re.compile(r"(?<!\s)\s++([()])")
 _SETTING = re.compile(r"SET (\w+) = (\w+)")
 _TABLE = re.compile(r"\ATABLE (\w+) \((.*?)\n\);", re.DOTALL)
 _COLUMN = re.compile(r'^ +(\w+) +(bigint|bytea|tsvector|text COLLATE "C")(.*)$', re.MULTILINE)
