@@ -74,6 +74,7 @@ class End:
             self._close_database()
         finally:
             last.cancel()
+            last.join()
         log("info", "[colibri] shutdown 5/6 close: database closed")
         self._loop.transport.close()
         life.connected = False
